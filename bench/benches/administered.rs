@@ -2,10 +2,10 @@
 //! `cargo bench -p transfix-bench --bench administered`.
 //!
 //! A plain socket sends an order 1 ms after each report, the pace of the page "Latency2". The venue
-//! stores the order and sends a report. Slices of two kinds alternate. In one kind the venue has no
-//! administration and measures no stages. In the other the venue measures stages while clients
-//! watch. Browsers show the session, the table of sessions and the events, at the console's own
-//! intervals. Prometheus scrapes every second.
+//! stores each order and sends a report. Slices with and without administration alternate. A slice
+//! without administration measures no latency stages. With administration the venue measures
+//! stages, and browsers show the session, the table of sessions and the events, at the console's
+//! own intervals. Prometheus scrapes every second.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -25,7 +25,7 @@ use transfix_admin::users::{Role, Users};
 use transfix_admin::{AdminServer, EventRing, Extras};
 use transfix_testkit::temp::TempDir;
 
-/// Orders of a slice that are not measured.
+/// Number of orders at the start of a slice that are not measured.
 const WARM_UP: usize = 200;
 const ORDERS: usize = 1_000;
 const ROUNDS: usize = 31;
@@ -46,7 +46,8 @@ fn main() {
         let (mut off, mut on) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
         let mut looks = 0;
         for round in 0..ROUNDS {
-            // The first side alternates between rounds.
+            // The slice that runs first changes from round to round, so that neither kind always
+            // runs on a warm machine.
             let mut times = [(0.0, 0.0); 2];
             for n in [round % 2, (round + 1) % 2] {
                 let (ns, looked) = slice(mode, n == 1);
@@ -107,7 +108,7 @@ fn percentile(sorted: &[u64], percent: usize) -> f64 {
     sorted[sorted.len() * percent / 100] as f64 / 1_000.0
 }
 
-/// The clients of the administration.
+/// Threads that send requests to the administration, like browsers and Prometheus.
 struct Audience {
     is_over: Arc<AtomicBool>,
     looks: Arc<AtomicUsize>,

@@ -1,11 +1,11 @@
-//! Measures the cost of calling the application, and of sending, in another thread than the reading
-//! one: `cargo bench -p transfix-bench --bench apart`.
+//! Measures the cost of calling the application, and of sending, in a thread other than the
+//! session's: `cargo bench -p transfix-bench --bench apart`.
 //!
-//! One thread is both client and session. It writes an order into a loopback socket, polls the
-//! session (mode `polled`) until the report arrives, and reads the report. Two CPUs therefore
+//! One thread is both client and session. The thread writes an order into a loopback socket, polls
+//! the session (mode `polled`) until the report arrives, and reads the report. Two CPUs therefore
 //! suffice for a spinning application thread. Slices alternate between two sessions and a floor.
-//! One session calls its application itself. The other session's application has a separate thread,
-//! which also sends. The floor is a number that two threads pass to each other.
+//! The first session calls its application itself. The second session's application runs in a
+//! separate thread, which also sends. The floor is a number that two threads pass to each other.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -25,10 +25,10 @@ use transfix::{Application, BusinessReject, Engine, Message, Mode, SessionRef, S
 const ORDERS: usize = 2_000;
 const ROUNDS: usize = 31;
 
-/// Echoes the text of each order, and records the time of the call.
+/// Echoes the text of each order, and records the time at which the application was called.
 struct Venue(Called);
 
-/// Time of the last application call, in nanoseconds of the monotonic clock.
+/// Time of the latest application call, in nanoseconds of the monotonic clock.
 type Called = Arc<AtomicU64>;
 
 impl Application for Venue {
@@ -96,7 +96,7 @@ impl Both {
     }
 }
 
-/// Returns half the time of a number's trip to another thread and back.
+/// Returns half the time in which a number passes to another thread and back.
 fn floor() -> f64 {
     let number = Arc::new(AtomicU64::new(0));
     let other = Arc::clone(&number);
@@ -130,9 +130,10 @@ fn main() {
     let mut found = [Vec::new(), Vec::new()];
     for round in 0..ROUNDS {
         let passed = floor();
-        // One after another, because a spinning thread would take the CPU from the other.
+        // The two sessions run one after another, because a spinning thread would take the CPU from
+        // the other session.
         let slices = [0, 1].map(|application_threads| Both::new(application_threads).slice());
-        // The first round is a warm-up.
+        // Round 0 is a warm-up and is not counted.
         if round > 0 {
             floors.push(passed);
             found.iter_mut().zip(slices).for_each(|(all, slice)| all.push(slice));

@@ -1,9 +1,9 @@
-//! Measures the gain of `spin_us`: a thread that spins for a while before it sleeps needs no
-//! wake-up. `cargo bench -p transfix-bench --bench awake`.
+//! Measures the gain of `spin_us`, the time for which a thread spins before it sleeps; a spinning
+//! thread needs no wake-up. `cargo bench -p transfix-bench --bench awake`.
 //!
 //! A spinning plain socket sends an order as soon as the previous report arrives. Slices alternate
-//! between venues with different waits, and floors. A floor is a bare thread that echoes the same
-//! bytes; the thread waits in epoll, or spins.
+//! between floors and venues with different spin times. A floor is a bare thread that echoes the
+//! same bytes; the thread waits in epoll, or spins.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -34,7 +34,7 @@ fn main() {
         for (client, (p50, p99)) in clients.iter_mut().zip(&mut found) {
             let mut ns: Vec<_> = (0..ORDERS).map(|_| client.round_trip()).collect();
             ns.sort_unstable();
-            // The first round is a warm-up.
+            // Round 0 is a warm-up and is not counted.
             if round > 0 {
                 p50.push(ns[ns.len() / 2]);
                 p99.push(ns[ns.len() * 99 / 100]);
@@ -55,8 +55,8 @@ fn venue(spin_us: u64) -> Engine {
     Engine::start(&settings, |_| Box::new(Echo)).unwrap()
 }
 
-/// Starts a bare echo thread. A spinning one also sleeps when nothing has arrived for 50 µs, so
-/// that it leaves the core to others.
+/// Starts a bare echo thread. With `looks`, the thread spins, and sleeps after 50 µs without bytes,
+/// so that other threads get the core.
 fn echo(looks: bool) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! Measures the cost of the codec's operations beside their floor and their peers:
+//! Measures the cost of the codec's operations, with their floor and the codecs of other engines:
 //! `cargo bench -p transfix-bench --bench codec`. Allocations are counted; our codec must make
 //! none.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark speaks to its user")]
@@ -47,11 +47,11 @@ fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that nothing allocates once buffers have grown.
+/// Checks that no operation allocates once its buffers have grown.
 fn check_allocations(ours: &mut Ours) -> Result<(), String> {
     for operation in Operation::ALL {
         for set in Set::ALL.into_iter().filter(|set| operation.is_on(*set)) {
-            // The first calls let buffers grow.
+            // The first 200 runs let the buffers grow.
             ours.run(operation, set, 200);
             let before = thread_allocations();
             ours.run(operation, set, 200);
@@ -64,7 +64,7 @@ fn check_allocations(ours: &mut Ours) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns `target/peers` for a program in `target/release/deps`.
+/// Returns the folder `target/peers`; the running program is in `target/release/deps`.
 fn peers_folder() -> Result<PathBuf, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let target = program.ancestors().nth(3).map(Path::to_path_buf);
@@ -98,7 +98,8 @@ fn table(series: &[Series]) -> String {
             let ours = median(OURS, operation, Set::Fixed);
             let ratio = match (s.engine == OURS, ours) {
                 (false, Some(ours)) => Some(ours / fixed),
-                // If the peers' rows belong to another operation, the base is QuickFIX C++.
+                // If the peers are compared by another operation, the ratios refer to QuickFIX C++
+                // with that operation.
                 (true, _) if operation != operation.of_peer() => first
                     .and_then(|engine| median(engine, operation.of_peer(), Set::Fixed))
                     .map(|peer| fixed / peer),
@@ -118,7 +119,7 @@ fn table(series: &[Series]) -> String {
     text
 }
 
-/// Returns true if a peer's series is compared with our series of another operation. Peers have no
+/// Returns true if the series of a peer is compared with another operation of ours. Peers have no
 /// typed messages and no separate templates.
 fn is_beside(operation: Operation, series: &Series) -> bool {
     use Operation::{DecodeTypedGroups, Template, TypedEncode, TypedRead};
@@ -127,12 +128,14 @@ fn is_beside(operation: Operation, series: &Series) -> bool {
         && series.operation == operation.of_peer()
 }
 
-/// Formats our time relative to the peer's: `1/2.5` if ours is less, `1.20` if ours is more.
+/// Formats the ratio of our time to the peer's: `1/2.5` if our time is shorter, `1.20` if our time
+/// is longer.
 fn of_peer(ratio: f64) -> String {
     if ratio > 1.0 { format!("{ratio:.2}") } else { format!("1/{:.1}", 1.0 / ratio) }
 }
 
-/// Returns the messages of S2b: each engine's time, and how many times faster ours is.
+/// Returns the table for the messages of scenario S2b: the time of each engine, and how many times
+/// faster our codec is.
 fn hftest_table(series: &[Series]) -> String {
     let mut text = format!("{:<23} {:<22} {:>8} {:>9}\n", "operation", "engine", "ns", "of peer");
     let mut rows: Vec<&Series> = series.iter().filter(|s| s.set == Set::Hftest).collect();

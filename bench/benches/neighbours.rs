@@ -1,12 +1,13 @@
 //! Measures the cost of a busy session for other sessions of the same worker:
 //! `cargo bench -p transfix-bench --bench neighbours`. The busy session floods, or its callbacks
-//! are slow. `--bench resend` measures a session that requests a million messages again.
+//! are slow. The benchmark `resend` measures a session whose counterparty requests a million
+//! messages again.
 //!
-//! A quiet client sends an order 1 ms after each report. A loud client is idle, or sends as fast as
-//! its venue reads, or sends an order each millisecond for which the application takes 200 µs.
-//! Slices alternate between a floor, an engine with one worker, and an engine with application
-//! threads. The floor is one epoll thread that echoes all bytes, with a read and a write for each
-//! socket in turn.
+//! A quiet client sends an order 1 ms after each report. A loud client is idle, sends as fast as
+//! its venue reads, or sends an order each millisecond that takes the application 200 µs. Slices
+//! alternate between a floor, an engine with one worker, and an engine with application threads.
+//! The floor is one epoll thread that echoes all bytes, with a read and a write for each socket in
+//! turn.
 //!
 //! Both clients share a CPU, but only the venue's cost is of interest. The quiet client therefore
 //! has a real-time priority on that CPU, which only root can set.
@@ -34,10 +35,10 @@ const ORDERS: usize = 500;
 const ROUNDS: usize = 21;
 const PACE: Duration = Duration::from_millis(1);
 const SLOW: Duration = Duration::from_micros(200);
-/// Orders of the loud client in one write.
+/// Number of orders in one write of the loud client.
 const AT_ONCE: usize = 64;
 
-/// The behaviour of the loud client.
+/// The load of the loud client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loud {
     Silent,
@@ -78,7 +79,7 @@ fn venue(application_threads: usize) -> Engine {
     Engine::start(&settings, |_| Box::new(Venue)).unwrap()
 }
 
-/// Starts a bare echo thread, which is slow if the text says so.
+/// Starts a bare thread that echoes all bytes, slowly if the text of the order says so.
 fn floor() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -148,7 +149,7 @@ impl Client {
         assert!(self.socket.read(&mut answer).unwrap() > 0, "the venue has closed");
     }
 
-    /// Makes load until `is_over` is set.
+    /// Sends the load `how` until `is_over` is set.
     fn make_noise(mut self, how: Loud, is_over: &AtomicBool) {
         if how == Loud::Silent {
             return;
@@ -175,11 +176,11 @@ impl Client {
     }
 }
 
-/// Gives the calling thread priority over all others on its CPU, until dropped.
+/// Gives the calling thread the highest priority on its CPU until dropped.
 struct First(String);
 
 impl First {
-    /// Returns `None` if the system forbids the priority.
+    /// Gives the priority, or returns `None` if the system forbids it.
     fn of_its_cpu() -> Option<Self> {
         let first = Self(rustix::thread::gettid().as_raw_nonzero().to_string());
         first.schedule(&["--fifo", "--pid", "1"]).then_some(first)
@@ -197,7 +198,8 @@ impl Drop for First {
     }
 }
 
-/// Returns the nanoseconds of each round trip of a quiet client beside a loud one.
+/// Returns the nanoseconds of each round trip of a quiet client while a loud client sends the load
+/// `how`.
 fn slice(address: SocketAddr, how: Loud) -> Vec<u64> {
     let mut quiet = Client::new("QUIET", address);
     let loud = Client::new("LOUD", address);
@@ -215,7 +217,7 @@ fn slice(address: SocketAddr, how: Loud) -> Vec<u64> {
     drop(first);
     is_over.store(true, Ordering::Relaxed);
     loud.join().unwrap();
-    // The next slice logs on again.
+    // The session must be free, because the next slice logs on again.
     drop(quiet);
     thread::sleep(Duration::from_millis(50));
     ns.sort_unstable();
@@ -232,7 +234,7 @@ fn main() {
         for (a, address) in addresses.into_iter().enumerate() {
             for (b, how) in ALL.into_iter().enumerate() {
                 let ns = slice(address, how);
-                // The first round is a warm-up.
+                // Round 0 is a warm-up and is not counted.
                 if round > 0 {
                     let (p50, p99) = found.entry((a, b)).or_default();
                     p50.push(ns[ns.len() / 2]);

@@ -1,11 +1,11 @@
-//! Measures the cost of an observing thread for a session:
+//! Measures the cost of a thread that observes a session:
 //! `cargo bench -p transfix-bench --bench observed`. The thread reads state, numbers, times and
 //! counts of the session in a loop.
 //!
-//! A plain socket sends an order 1 ms after each report; the venue stores and sends a report for
-//! each. Slices of three kinds alternate. The first has no observer. In the second a thread loops
-//! over its own number. In the third a thread reads everything that a handle offers without a lock.
-//! The second kind is the reference, because a looping thread takes a core from others in any case.
+//! A plain socket sends an order 1 ms after each report; the venue stores each order and sends a
+//! report. Slices alternate between no observer, a thread that loops without reading the session,
+//! and a thread that reads all values that a handle offers without a lock. The looping thread is
+//! the reference, because any looping thread takes a core from the session.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -27,7 +27,7 @@ const ORDERS: usize = 500;
 const ROUNDS: usize = 31;
 const PACE: Duration = Duration::from_millis(1);
 
-/// The thread that runs beside the session.
+/// The additional thread that runs next to the session.
 #[derive(Clone, Copy, Debug)]
 enum Beside {
     Nobody,
@@ -46,7 +46,7 @@ fn main() {
             for (beside, (p50, p99)) in ALL.into_iter().zip(&mut found) {
                 let (mut ns, looks) = client.slice(beside);
                 ns.sort_unstable();
-                // The first round is a warm-up.
+                // Round 0 is a warm-up and is not counted.
                 if round > 0 {
                     p50.push(ns[ns.len() / 2]);
                     p99.push(ns[ns.len() * 99 / 100]);
@@ -101,7 +101,7 @@ impl Client {
         assert!(self.socket.read(&mut answer).unwrap() > 0, "the venue has closed");
     }
 
-    /// Returns the nanoseconds of each round trip, and the loop count of the thread beside them.
+    /// Returns the nanoseconds of each round trip, and the loop count of the additional thread.
     fn slice(&mut self, beside: Beside) -> (Vec<u64>, u64) {
         let is_over = Arc::new(AtomicBool::new(false));
         let session = self.venue.sessions().next().unwrap();

@@ -1,8 +1,8 @@
-//! Measures how fast one session answers orders at full speed, by the limit of messages per turn
-//! (`turn_messages_max`): `cargo bench -p transfix-bench --bench pipeline`.
+//! Measures how fast one session answers orders at full speed, for several limits of messages per
+//! turn (`turn_messages_max`): `cargo bench -p transfix-bench --bench pipeline`.
 //!
-//! A plain socket writes orders without waiting; the venue stores and sends a report for each. The
-//! limits alternate; each figure is a median over the rounds.
+//! A plain socket writes orders without waiting; the venue stores each order and sends a report.
+//! Slices with different limits alternate. Each figure is a median over the rounds.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -25,7 +25,7 @@ fn main() {
     for round in 0..ROUNDS {
         for (limit, took) in LIMITS.into_iter().zip(&mut took) {
             let ns = run(limit);
-            // The first round is a warm-up.
+            // Round 0 is a warm-up and is not counted.
             if round > 0 {
                 took.push(ns);
             }
@@ -38,7 +38,7 @@ fn main() {
     }
 }
 
-/// Returns the nanoseconds from one order to the next.
+/// Returns the average nanoseconds for each order.
 fn run(limit: u32) -> f64 {
     let dir = TempDir::new();
     let mut settings = side::acceptor("CLIENT");
@@ -66,7 +66,7 @@ fn run(limit: u32) -> f64 {
     ns
 }
 
-/// Counts messages by the starts of their CheckSum(10).
+/// Counts the messages in a stream of bytes by their CheckSum(10) tags.
 #[derive(Default)]
 struct Ends {
     last: [u8; 3],

@@ -1,11 +1,12 @@
-//! Measures a resend of a million stored messages, and its effect on another session of the same
+//! Measures the resend of a million stored messages, and its effect on another session of the same
 //! thread: `cargo bench -p transfix-bench --bench resend`.
 //!
-//! One engine with one worker has two acceptor sessions. `LAGGARD` has a million messages in its
+//! An engine with one worker has two acceptor sessions. `LAGGARD` has a million messages in its
 //! store, and its counterparty, a plain socket, requests all of them. `TRADER` answers orders all
-//! the time; its client waits for each answer. Floor of the resend: reading the same messages from
-//! the store and summing their bytes. Floor of the round trips: the same messages between two plain
-//! threads, before and during another resend, which shows the machine's own share.
+//! the time; its client waits for each answer. The floor of the resend reads the same messages from
+//! the store and sums their bytes. The floor of the round trips exchanges the same messages between
+//! two plain threads, before and during another resend. That floor shows the effect of the machine
+//! alone.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time, and paces what it measures")]
 
@@ -27,9 +28,9 @@ use transfix_testkit::temp::TempDir;
 
 const MESSAGES: u64 = 1_000_000;
 const ROUND_TRIPS: usize = 3_000;
-/// Number of resends. Round trips precede each resend.
+/// Number of resends. Undisturbed round trips are measured before each resend.
 const ROUNDS: u64 = 7;
-/// Time for which the laggard's counterparty lets bytes accumulate, as a network card does. A
+/// Time for which the counterparty of `LAGGARD` lets bytes accumulate, as a network card does. A
 /// wake-up for every segment would measure this machine's scheduler.
 const COALESCED: Duration = Duration::from_micros(100);
 const LONG: Duration = Duration::from_secs(120);
@@ -49,7 +50,7 @@ impl Application for Echo {
     }
 }
 
-/// Reports logons and reports.
+/// Notifies the benchmark of each logon and each report.
 struct Client(Sender<()>);
 
 impl Application for Client {
@@ -134,7 +135,7 @@ fn main() {
     print("two plain threads", &floor);
 }
 
-/// Prints a line for each round, and the medians of the ratios.
+/// Prints a line for each round, and the medians of the ratios, for the client `whose`.
 fn print(whose: &str, rounds: &[[Vec<f64>; 2]]) {
     println!("round trip of {whose}, us");
     let mut ratios = [vec![], vec![]];
@@ -153,7 +154,8 @@ fn print(whose: &str, rounds: &[[Vec<f64>; 2]]) {
     println!("  medians of {} rounds: p50 {p50:.2} x, p99 {p99:.2} x", rounds.len());
 }
 
-/// Runs `work` until the laggard has all its messages; `seq` is the number of its Logon(A).
+/// Runs `work` until the counterparty of `LAGGARD` has received all its messages; `seq` is the
+/// MsgSeqNum(34) of its Logon(A).
 fn while_resending<T>(
     address: SocketAddr,
     seq: u64,
@@ -172,7 +174,8 @@ fn while_resending<T>(
     (reader.join().unwrap(), work)
 }
 
-/// Two threads that exchange bytes of an order's size, at the pace of the orders.
+/// The floor of the round trips: two threads that exchange bytes of an order's size, at the pace of
+/// the orders.
 struct Plain(TcpStream);
 
 impl Plain {
@@ -205,7 +208,7 @@ fn ns_each(begun: Instant, n: u64) -> u128 {
     begun.elapsed().as_nanos() / u128::from(n)
 }
 
-/// Sends orders one after another, until `done` if given.
+/// Sends orders one after another, until `done` is set, or a fixed number if `done` is `None`.
 fn round_trips(
     client: &Engine,
     id: &SessionId,
@@ -219,8 +222,8 @@ fn round_trips(
     })
 }
 
-/// Returns the microseconds of each trip, with a pause in between, because a trader does not send
-/// all the time.
+/// Runs `trip` repeatedly and returns the microseconds of each run. The function pauses between
+/// runs, because a trader does not send all the time.
 fn paced(done: Option<&AtomicBool>, mut trip: impl FnMut(u64)) -> Vec<f64> {
     let mut times = Vec::new();
     while done.map_or(times.len() < ROUND_TRIPS, |done| !done.load(Ordering::Acquire)) {
@@ -238,8 +241,8 @@ fn percentile(times: &[f64], percent: usize) -> f64 {
     sorted.get(sorted.len() * percent / 100).copied().unwrap_or(f64::NAN)
 }
 
-/// Logs on as the laggard, requests everything, and reads it. Returns the number of bytes and the
-/// time.
+/// Logs on as the counterparty of `LAGGARD`, requests all messages, and reads them. Returns the
+/// number of bytes and the time.
 fn read_all(address: SocketAddr, seq: u64) -> (usize, Duration) {
     let mut stream = TcpStream::connect(address).unwrap();
     let time = clock::now().utc;
@@ -259,7 +262,7 @@ fn read_all(address: SocketAddr, seq: u64) -> (usize, Duration) {
     }
     let begun = Instant::now();
     stream.write_all(&bytes).unwrap();
-    // Only the last message is searched for, to save the reader's CPU time.
+    // The reader searches only for the last message, to save its CPU time.
     let last = format!("\x0134={MESSAGES}\x01").into_bytes();
     let (mut buffer, mut total, mut kept) = (vec![0; 1 << 18], 0, 0);
     loop {
@@ -277,7 +280,7 @@ fn read_all(address: SocketAddr, seq: u64) -> (usize, Duration) {
     }
 }
 
-/// Returns the nanoseconds per message for reading all of them from the store.
+/// Returns the nanoseconds per message of reading all messages from the store.
 fn reading(dir: &TempDir) -> f64 {
     let path = dir.path().join("VENUE").join("FIX.4.4-VENUE-LAGGARD");
     let (mut store, _) = FileStore::open(&path, Options::default(), 0).unwrap();
@@ -291,7 +294,7 @@ fn reading(dir: &TempDir) -> f64 {
     begun.elapsed().as_nanos() as f64 / MESSAGES as f64
 }
 
-/// Returns the anonymous memory of the process.
+/// Returns the anonymous memory of the process in KiB.
 fn memory_kib() -> i64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));

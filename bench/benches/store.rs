@@ -1,10 +1,10 @@
-//! Measures the cost of the file store beside its floor and its peers:
-//! `cargo bench -p transfix-bench --bench store`; `cargo xtask peers build` builds the peers.
-//! `-- --messages N` sets the size of the opened store, 10,000,000 by default.
+//! Measures the cost of the file store, with its floor and the stores of other engines:
+//! `cargo bench -p transfix-bench --bench store`; `cargo xtask peers build` builds the other
+//! engines. `-- --messages N` sets the size of the opened store, 10,000,000 by default.
 //!
-//! Floors: copying the same bytes into a mapped file with all pages written, and one fdatasync of
-//! one page, by one thread and by one thread per session. Slices of the store and of the floor
-//! alternate.
+//! The floor of appending copies the same bytes into a mapped file with all pages written. The
+//! floor of durable commits is one fdatasync of one page, by one thread and by one thread per
+//! session. Slices of the store and of the floor alternate.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -23,12 +23,12 @@ use transfix_testkit::temp::TempDir;
 const MESSAGE: [u8; 200] = [b'x'; 200];
 const SLICE: u64 = 2_000;
 const SLICES: usize = 101;
-/// Messages of one turn when one sync serves all of them.
+/// Number of messages in a turn that one sync makes durable.
 const GROUP: u64 = 64;
 const PEER_MESSAGES: &str = "200000";
-/// Sessions of one thread, each with its own store.
+/// Number of sessions that one thread drives, each with its own store.
 const SESSIONS: usize = 32;
-/// Length of a slice in which messages are counted.
+/// Length of a slice for figures in messages per second.
 const COUNTED: Duration = Duration::from_millis(500);
 
 fn main() {
@@ -60,7 +60,7 @@ fn main() {
 }
 
 fn options(durability: Durability) -> Options {
-    // Large enough that no segment is created during the measurement, as the settings recommend.
+    // A segment is so large that none is created during the measurement, as the settings recommend.
     let segment = 256 << 20;
     Options { durability, segment_bytes_first: segment, segment_bytes_max: segment }
 }
@@ -78,8 +78,8 @@ fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
-/// Returns the nanoseconds per message: committed alone; copied into a mapped file; and copied with
-/// the CRC32C that any store with checksums needs.
+/// Returns three figures in nanoseconds per message: committed by the store; copied into a mapped
+/// file; and copied with the CRC32C that any store with checksums needs.
 fn append(dir: &Path) -> (f64, f64, f64) {
     let mut store = fresh(dir, "process", options(Durability::Process));
     let mut floor = Mapped::new(&dir.join("floor"));
@@ -133,8 +133,8 @@ impl Mapped {
     }
 }
 
-/// Returns the nanoseconds of a turn with `GROUP` messages, synced together, and of one sync of one
-/// page.
+/// Returns two figures in nanoseconds: a turn of `GROUP` messages with one sync, and one sync of
+/// one page.
 fn power(dir: &Path) -> (f64, f64) {
     let mut store = fresh(dir, "power", options(Durability::Power));
     let worker = thread::current();
@@ -165,8 +165,8 @@ fn power(dir: &Path) -> (f64, f64) {
     (median(ours), median(floor))
 }
 
-/// Prints messages per second of one session and of several sessions of one thread, beside the
-/// disk's own rate. Each message is synced before the session's next one.
+/// Prints the messages per second of one session, and of several sessions of one thread, with the
+/// disk's own rate. Each message is synced before the session's next message.
 fn side_by_side(dir: &Path) {
     let (mut ours, mut floor) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     for round in 0..7 {
@@ -189,8 +189,8 @@ fn side_by_side(dir: &Path) {
     );
 }
 
-/// One thread drives all sessions, as a worker does, and skips sessions whose commit is not safe
-/// yet.
+/// Returns the messages per second. One thread drives all sessions, as a worker does, and skips
+/// sessions whose commit is not durable yet.
 fn messages_a_second(dir: &Path, sessions: usize) -> f64 {
     let segment = 1 << 20;
     let options = Options {
@@ -204,7 +204,8 @@ fn messages_a_second(dir: &Path, sessions: usize) -> f64 {
             let mut store = fresh(dir, &n.to_string(), options);
             let worker = worker.clone();
             store.wake_by(Arc::new(move || worker.unpark()));
-            // The pending ticket, the next number, and the number of safe messages.
+            // Each entry holds the store, the pending ticket, the next number, and the number of
+            // durable messages.
             (store, None, 1, 0_u64)
         })
         .collect();
@@ -236,7 +237,8 @@ fn messages_a_second(dir: &Path, sessions: usize) -> f64 {
     stores.iter().map(|(.., safe)| *safe).sum::<u64>() as f64 / seconds
 }
 
-/// Runs `threads` threads. Each one repeatedly writes and syncs one page of its own file.
+/// Returns the syncs per second of `threads` threads; each thread repeatedly writes and syncs one
+/// page of its own file.
 fn syncs_a_second(dir: &Path, threads: usize) -> f64 {
     let files: Vec<_> = (0..threads)
         .map(|n| {
@@ -264,7 +266,7 @@ fn syncs_a_second(dir: &Path, threads: usize) -> f64 {
     syncs as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// Returns the nanoseconds per message when a resend reads 1,000 in a row.
+/// Returns the nanoseconds per message when a resend reads 1,000 consecutive messages.
 fn read(dir: &Path) -> f64 {
     let mut store = fresh(dir, "process", options(Durability::Process));
     let last = store.numbers().next_out - 1_000;
@@ -280,7 +282,7 @@ fn read(dir: &Path) -> f64 {
     median(times.collect())
 }
 
-/// Opens a store of `messages` messages in the page cache.
+/// Measures how long a store of `messages` messages takes to open from the page cache.
 fn open(dir: &Path, messages: u64) {
     let mut store = fresh(dir, "large", Options::default());
     for seq in 1..=messages {
@@ -304,7 +306,7 @@ fn open(dir: &Path, messages: u64) {
     );
 }
 
-/// Measures the same appends and reads with the file stores of QuickFIX.
+/// Measures appends and reads of the same messages with the file stores of QuickFIX.
 fn peers(dir: &Path) {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/peers"));
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);

@@ -3,9 +3,9 @@
 //!
 //! Round trips: a client sends an order as soon as the previous report arrives. Slices alternate
 //! between floors and engines, with the same client. A floor is a bare thread that echoes all
-//! bytes, with and without rustls around the socket. Engines sleep in epoll or spin.
+//! bytes, with and without rustls. Engines sleep in epoll or spin.
 //!
-//! Handshakes: the CPU time of the accepting thread for each.
+//! Handshakes: the CPU time of the accepting thread for each handshake.
 //!
 //! Flood: the time of honest logons while an attacker sends incomplete handshakes at full speed.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
@@ -102,7 +102,7 @@ fn venue(mode: Mode, tls: Option<TlsSettings>) -> Engine {
         }
         settings
     });
-    // An idle spinning thread would take the CPU from the other.
+    // Only one session runs in mode `spin`, because a second spinning thread would take its CPU.
     let wanted = if mode == Mode::Spin { &sessions[..1] } else { &sessions[..] };
     let mut settings = Settings { sessions: wanted.to_vec(), ..Settings::default() };
     settings.engine.workers = 1;
@@ -131,7 +131,7 @@ fn echo(spins: bool, tls: Option<Arc<ServerConfig>>) -> SocketAddr {
                     let _ = epoll::wait(&epoll, &mut events[..], None);
                 }
             };
-            // The other side has disconnected: the next connection follows.
+            // The client has disconnected, so the thread serves the next connection.
             let _ = match &tls {
                 Some(config) => {
                     echo_tls(stream, ServerConnection::new(Arc::clone(config)).unwrap(), wait)
@@ -175,7 +175,7 @@ fn echo_tls(mut stream: TcpStream, mut tls: ServerConnection, wait: impl Fn()) -
     }
 }
 
-/// A stream with or without TLS.
+/// A connection with or without TLS.
 enum Line {
     Plain(TcpStream),
     Tls(Box<rustls::StreamOwned<ClientConnection, TcpStream>>),
@@ -212,7 +212,7 @@ impl Line {
         }
     }
 
-    /// Reads in a spin loop.
+    /// Reads some bytes, in a spin loop until they arrive.
     fn read(&mut self, bytes: &mut [u8]) -> usize {
         loop {
             let read = match self {
@@ -267,8 +267,8 @@ fn round_trips(firms: &Firms) {
         for round in 0..ROUNDS {
             for (n, (p50, p99)) in found.iter_mut().enumerate() {
                 let (is_tls, is_ours) = (n >= 2, n % 2 == 1);
-                // Each side starts only for its slice, because a spinning side would disturb the
-                // others.
+                // Each contestant starts only for its own slice, because a spinning contestant
+                // would disturb the others.
                 let engine = is_ours.then(|| venue(mode, is_tls.then(|| firms.tls(false))));
                 let address = match &engine {
                     Some(engine) => engine.listening()[0],
@@ -281,7 +281,7 @@ fn round_trips(firms: &Firms) {
                 let mut ns: Vec<_> = (0..ORDERS).map(|_| client.round_trip()).collect();
                 client.line.socket().shutdown(Shutdown::Both).unwrap();
                 ns.sort_unstable();
-                // The first round is a warm-up.
+                // Round 0 is a warm-up and is not counted.
                 if round > 0 {
                     p50.push(ns[ns.len() / 2] as f64 / 1_000.0);
                     p99.push(ns[ns.len() * 99 / 100] as f64 / 1_000.0);
@@ -306,7 +306,7 @@ fn round_trips(firms: &Firms) {
     }
 }
 
-/// Returns the CPU time of the accepting thread, in nanoseconds.
+/// Returns the CPU time of the accepting thread so far, in nanoseconds.
 fn accepting_ns() -> u64 {
     let tasks = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
     let named = |task: &std::path::PathBuf| {
@@ -339,7 +339,7 @@ fn handshakes(firms: &Firms) {
                     config = firms.client(true);
                 }
                 let mut line = Line::connect(address, tls.map(|_| &config));
-                // The end arrives once the other side has processed all bytes.
+                // The engine disconnects at these bytes, after its work for the handshake.
                 line.write(b"8=X");
                 let _ = match &mut line {
                     Line::Plain(stream) => stream.read(&mut [0; 64]),
@@ -354,7 +354,7 @@ fn handshakes(firms: &Firms) {
     }
 }
 
-/// Returns the first flight of a handshake, which anyone may record and replay.
+/// Returns the first message of a TLS handshake, which anyone may record and replay.
 fn client_hello(firms: &Firms) -> Vec<u8> {
     let name = ServerName::try_from("venue.example").unwrap();
     let mut tls = ClientConnection::new(firms.client(false), name).unwrap();
@@ -363,7 +363,8 @@ fn client_hello(firms: &Firms) -> Vec<u8> {
     hello
 }
 
-/// Sends incomplete handshakes from another address until `is_over` is set. Returns their number.
+/// Sends incomplete handshakes from another address until `is_over` is set. Returns the number of
+/// handshakes.
 fn attack(address: SocketAddr, hello: &[u8], is_over: &AtomicBool) -> usize {
     let mut sent = 0;
     while !is_over.load(Ordering::Relaxed) {
@@ -377,7 +378,7 @@ fn attack(address: SocketAddr, hello: &[u8], is_over: &AtomicBool) -> usize {
     sent
 }
 
-/// Sends a burst of first flights from one address, followed by one honest logon.
+/// Sends a burst of incomplete handshakes from one address, followed by one honest logon.
 fn burst(firms: &Firms) {
     let (config, hello) = (firms.client(true), client_hello(firms));
     let engine = venue(Mode::Pool, Some(firms.tls(true)));
@@ -391,7 +392,7 @@ fn burst(firms: &Firms) {
         ms.push(begun.elapsed().as_nanos() as f64 / 1e6);
         comer.ask("5", b"");
         drop(all);
-        // The limit of that address has recovered.
+        // After this time the address may start handshakes again.
         thread::sleep(Duration::from_millis(1_500));
     }
     ms.sort_unstable_by(f64::total_cmp);
@@ -402,11 +403,11 @@ fn burst(firms: &Firms) {
     );
 }
 
-/// Connects from another address than the honest clients.
+/// Connects from an address that the honest clients do not use.
 fn stranger(to: SocketAddr) -> io::Result<TcpStream> {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
     socket.bind(&SocketAddr::from(([127, 0, 0, 2], 0)).into())?;
-    // No port is left in TIME_WAIT.
+    // A reset leaves no port in TIME_WAIT, so that the ports do not run out.
     socket.set_linger(Some(Duration::ZERO))?;
     socket.connect(&to.into())?;
     Ok(socket.into())

@@ -1,7 +1,8 @@
 //! The benchmarks: [`scenarios`], which the program `transfix-bench` runs, and the codec's
-//! operations. The same work of other engines is measured in alternating slices.
+//! operations. Slices of the same work by other engines alternate with ours.
 //!
-//! `cargo bench` and `transfix bench codec` print the result of [`measure::run`].
+//! `cargo bench` and `transfix bench codec` print the figures that [`measure::run`] returns for the
+//! codec.
 
 pub mod measure;
 pub mod operation;
@@ -10,7 +11,8 @@ pub mod peer;
 pub mod scenarios;
 pub mod workload;
 
-/// Returns a text about the build of this program. Figures are valid for this build only.
+/// Returns a line about the build of this program, to print with the figures: figures are valid for
+/// one build only.
 #[must_use]
 pub fn built() -> String {
     let optimized = match (cfg!(debug_assertions), option_env!("TRANSFIX_PROFILED")) {
@@ -18,7 +20,7 @@ pub fn built() -> String {
         (false, None) => "optimized",
         (false, Some(_)) => "optimized with a profile of its own work",
     };
-    // Recorded figures come from the profile `dist`.
+    // The recorded figures in BENCHMARKS.md come from the profile `dist`.
     match env!("TRANSFIX_PROFILE") {
         "dist" | "debug" => optimized.to_owned(),
         other => format!("{optimized} (cargo's profile {other}; packages have dist)"),

@@ -30,7 +30,7 @@ use transfix_bench::scenarios::{self, Scenario};
 Exit codes: 0 done, 1 failed, 2 wrong usage."
 )]
 struct Cli {
-    /// Show the engine's events on standard error, not only its warnings.
+    /// Show all events of the engine on standard error, not only warnings.
     #[arg(long, short, global = true, display_order = 1_000)]
     verbose: bool,
     #[command(subcommand)]

@@ -1,33 +1,33 @@
-//! Measurement: all operations of all engines alternate in short slices of one run, so that noise
-//! affects all equally. Each figure is the median of its slices.
+//! Measures codec operations. All operations of all engines alternate in short slices of one run,
+//! so that noise affects all equally. Each figure is the median of its slices.
 
 use crate::operation::{Operation, Set};
 use crate::ours::Ours;
 use crate::peer::Peers;
 
-/// The operations to measure, and the time for each.
+/// A request to [`run`]: the operations to measure, and the number and length of their slices.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
     /// Operations to measure; an engine skips unsupported ones.
     pub operations: &'a [Operation],
-    /// Message sets to measure. S4b has one set.
+    /// Message sets to measure. The operations of S4b have one message and ignore this field.
     pub sets: &'a [Set],
-    /// Number of slices of each operation.
+    /// Number of slices for each operation.
     pub slices: usize,
-    /// Length of a slice.
+    /// Length of each slice.
     pub slice: Slice,
 }
 
-/// The length of a slice.
+/// The length of a slice, as a time or as a number of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slice {
-    /// About this many nanoseconds.
+    /// As many operations as take about this many nanoseconds.
     Ns(u64),
-    /// This many operations.
+    /// Exactly this many operations.
     Times(u64),
 }
 
-/// One operation of one engine on one set.
+/// The measured times of one operation, by one engine, on one message set.
 #[derive(Clone, Debug)]
 pub struct Series {
     /// The engine's name; ours is `transfix`.
@@ -41,13 +41,13 @@ pub struct Series {
 }
 
 impl Series {
-    /// Returns the average of the slices.
+    /// Returns the average of all slices in nanoseconds per operation.
     #[must_use]
     pub fn mean_ns(&self) -> f64 {
         self.ns.iter().sum::<f64>() / self.ns.len() as f64
     }
 
-    /// Returns the median of the slices.
+    /// Returns the median of all slices in nanoseconds per operation.
     #[must_use]
     pub fn median_ns(&self) -> f64 {
         let mut sorted = self.ns.clone();
@@ -56,7 +56,7 @@ impl Series {
     }
 }
 
-/// Our name among the engines.
+/// The name of our codec in the list of engines.
 pub const OURS: &str = "transfix";
 
 /// Measures the plan for our codec and for all peers that support an operation.
@@ -82,11 +82,11 @@ pub(crate) struct Contests<'a> {
     ours: &'a mut Ours,
     peers: &'a mut Peers,
     pub(crate) all: Vec<Contest>,
-    /// Failed peers, each with its reason. They are no longer measured.
+    /// Failed peers, each with its index and the reason. A failed peer is no longer measured.
     lost: Vec<(usize, String)>,
 }
 
-/// An engine's operation, and its repetitions in a slice.
+/// An operation of one engine on one message set, with the number of repetitions in a slice.
 #[derive(Clone, Debug)]
 pub(crate) struct Contest {
     engine: String,
@@ -98,7 +98,7 @@ pub(crate) struct Contest {
 }
 
 impl Contest {
-    /// Returns the contest's series without measurements.
+    /// Returns an empty series for the contest.
     pub(crate) fn series(&self) -> Series {
         let Self { engine, operation, set, .. } = self;
         Series { engine: engine.clone(), operation: *operation, set: *set, ns: Vec::new() }
@@ -106,7 +106,8 @@ impl Contest {
 }
 
 impl<'a> Contests<'a> {
-    /// Finds the supported operations, and how often each fits into a slice.
+    /// Collects the operations that the engines support, and determines how many of each fit into a
+    /// slice.
     pub(crate) fn new(ours: &'a mut Ours, peers: &'a mut Peers, plan: Plan<'_>) -> Self {
         let all = contests(ours, peers, plan);
         let mut contests = Self { ours, peers, all, lost: Vec::new() };
@@ -119,7 +120,7 @@ impl<'a> Contests<'a> {
         contests
     }
 
-    /// Returns the nanoseconds of `times` operations; `None` for a failed peer.
+    /// Returns the nanoseconds for `times` runs of contest `n`, or `None` if the peer has failed.
     fn run(&mut self, n: usize, times: u64) -> Option<u64> {
         let Contest { operation, set, peer, .. } = self.all[n];
         let Some(peer) = peer else { return Some(self.ours.run(operation, set, times)) };
@@ -130,17 +131,18 @@ impl<'a> Contests<'a> {
         ns.map_err(|why| self.lost.push((peer, why))).ok()
     }
 
-    /// Returns true if contest `n` belongs to a failed peer.
+    /// Returns true if contest `n` belongs to a peer that has failed.
     pub(crate) fn is_lost(&self, n: usize) -> bool {
         self.lost.iter().any(|(lost, _)| self.all[n].peer == Some(*lost))
     }
 
-    /// Returns the failed contestants' reasons.
+    /// Returns a line for each failed peer, with the reason.
     pub(crate) fn lost(&self) -> impl Iterator<Item = String> + '_ {
         self.lost.iter().map(|(_, why)| format!("not measured to its end: {why}"))
     }
 
-    /// Returns how often contest `n` fits into a slice. This also warms up.
+    /// Returns how many runs of contest `n` fit into a slice. The trial runs also warm up caches
+    /// and buffers.
     fn times_in(&mut self, n: usize, slice_ns: u64) -> u64 {
         let mut times = 64;
         loop {
@@ -152,12 +154,12 @@ impl<'a> Contests<'a> {
         }
     }
 
-    /// Runs one slice of contest `n`. Returns the nanoseconds of one operation, or NaN for a failed
-    /// peer.
+    /// Runs one slice of contest `n`. Returns the nanoseconds per operation, or NaN if the peer has
+    /// failed.
     pub(crate) fn slice(&mut self, n: usize) -> f64 {
         let times = self.all[n].n;
-        // The other contestants have emptied the caches, so the first tenth of the slice is not
-        // counted.
+        // Other contests have emptied the caches meanwhile, so a tenth of a slice runs first and is
+        // not counted.
         let ns = self.run(n, times / 10 + 1).and_then(|_| self.run(n, times));
         ns.map_or(f64::NAN, |ns| ns as f64 / times as f64)
     }
@@ -201,7 +203,8 @@ mod tests {
             let (operations, sets) = (&Operation::ALL, &Set::ALL);
             let plan = Plan { operations, sets, slices: 3, slice };
             let series = run(&mut ours, &mut Peers::default(), plan).expect("no peers");
-            // Only peers have Encode; S4b has one set, S2b three operations.
+            // Only peers have `Encode`. The operations of S4b run on one set, and three operations
+            // run on the messages of S2b.
             let known = Operation::ALL.into_iter().filter(|operation| ours.knows(*operation));
             let sets_of = |o: Operation| Set::ALL.into_iter().filter(|set| o.is_on(*set)).count();
             let expected: usize = known.map(sets_of).sum();

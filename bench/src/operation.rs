@@ -1,59 +1,62 @@
-//! The measured operations and message sets, with their names in the peers' protocol.
+//! The measured operations and message sets, with their names in the protocol between benchmark and
+//! peers.
 
-/// One operation of a codec.
+/// An operation of a codec, with its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// One pass that finds the separators and sums the bytes.
+    /// Makes one pass over the bytes that finds the separators and sums the bytes.
     Floor,
-    /// Split, index, and verify CheckSum(10).
+    /// Splits the frame, indexes its fields, and verifies CheckSum(10).
     Decode,
-    /// `Decode` with AVX2, even if the processor supports more.
+    /// `Decode` with AVX2 instructions, even if the processor supports more.
     DecodeAvx2,
-    /// `Decode` with SSE2.
+    /// `Decode` with SSE2 instructions, even if the processor supports more.
     DecodeSse2,
-    /// `Decode`, and read all body fields with their types.
+    /// `Decode`, then reads all body fields with their types.
     DecodeRead,
-    /// `Decode`, and validate against FIX44; messages of S2b against FIX42.
+    /// `Decode`, then validates against FIX44; messages of S2b are validated against FIX42.
     DecodeValidate,
-    /// Encode an already built message, including length and checksum.
+    /// Encodes a message object that was built before, with BodyLength(9) and CheckSum(10).
     Encode,
-    /// Build a message with both times formatted, and encode the message.
+    /// Builds a message, formats SendingTime(52) and TransactTime(60), and encodes the message.
     BuildEncode,
-    /// `BuildEncode` with the typed builder of the version.
+    /// `BuildEncode` with the typed builder of the FIX version.
     TypedEncode,
-    /// `BuildEncode` without prepared header fields.
+    /// `BuildEncode` without prepared header fields: all header fields are written.
     ScratchEncode,
-    /// Rewrite five values of a prepared message, with length and checksum.
+    /// Rewrites five values of a prepared message, with BodyLength(9) and CheckSum(10).
     Template,
-    /// Split and verify CheckSum(10) without an index, as a router or a logger does.
+    /// Splits the frame and verifies CheckSum(10) without an index, as a router or a logger does.
     Whole,
-    /// A Heartbeat(0): split, index, and verify CheckSum(10).
+    /// Splits a Heartbeat(0), indexes its fields, and verifies CheckSum(10).
     Heartbeat,
-    /// A Heartbeat(0) written with its header prepared.
+    /// Writes a Heartbeat(0) with a prepared header.
     HeartbeatEncode,
-    /// `DecodeRead` with the getters of the version.
+    /// `DecodeRead` with the typed getters of the FIX version.
     TypedRead,
-    /// A decoded MarketDataSnapshotFullRefresh(W) of twenty entries: one pass over its fields, each
-    /// read with its type.
+    /// Makes one pass over the fields of a decoded MarketDataSnapshotFullRefresh(W) with twenty
+    /// entries, and reads each field with its type.
     Walk,
-    /// The same message, entry by entry with the dictionary's layout, each field by its tag.
+    /// Reads a decoded MarketDataSnapshotFullRefresh(W) entry by entry with the dictionary's
+    /// layout; each field is found by its tag.
     Groups,
-    /// The same message, with the getters of the version.
+    /// Reads a decoded MarketDataSnapshotFullRefresh(W) with the typed getters of the FIX version.
     TypedGroups,
-    /// `Groups` including the decoding, for codecs that read while decoding.
+    /// `Groups` including the decoding, for codecs of other engines that read groups while
+    /// decoding.
     DecodeGroups,
-    /// `TypedGroups` including the decoding.
+    /// `TypedGroups` including the decoding, to compare with other engines.
     DecodeTypedGroups,
-    /// The pass of `Floor` over the message of S4b.
+    /// The pass of `Floor` over the message of scenario S4b.
     ValidateFloor,
-    /// Validate the decoded message of S4b against FIX42.
+    /// Validates the decoded message of scenario S4b against FIX42.
     Validate42,
-    /// Validate the decoded message of S4b against FIX44.
+    /// Validates the decoded message of scenario S4b against FIX44.
     Validate44,
 }
 
 impl Operation {
-    /// All operations, in the order of the tables.
+    /// All operations, in the order of their rows in the tables.
     pub const ALL: [Self; 23] = [
         Self::Floor,
         Self::Decode,
@@ -80,7 +83,7 @@ impl Operation {
         Self::Validate44,
     ];
 
-    /// Returns the name in the protocol of the peers.
+    /// Returns the name of the operation in the protocol of the peers.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -110,14 +113,14 @@ impl Operation {
         }
     }
 
-    /// Returns the operation with this name.
+    /// Returns the operation with this protocol name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|operation| operation.name() == name)
     }
 
-    /// Returns the peer's operation to compare with. A template is compared with encoding an
-    /// already built message.
+    /// Returns the operation of the peers to which this operation is compared. For example,
+    /// `Template` is compared with `Encode`.
     #[must_use]
     pub const fn of_peer(self) -> Self {
         match self {
@@ -130,13 +133,13 @@ impl Operation {
         }
     }
 
-    /// Returns true if the operation is a floor, against which others are compared.
+    /// Returns true if the operation is a floor, to which other operations are compared.
     #[must_use]
     pub const fn is_floor(self) -> bool {
         matches!(self, Self::Floor | Self::ValidateFloor)
     }
 
-    /// Returns true if the operation has its own single message, so there is one set.
+    /// Returns true if the operation has a message of its own, and therefore runs on one set only.
     const fn is_single(self) -> bool {
         matches!(
             self,
@@ -167,14 +170,14 @@ impl Operation {
     }
 }
 
-/// The set of messages.
+/// The set of messages on which an operation runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Set {
-    /// One message, repeatedly.
+    /// A message, used repeatedly.
     Fixed,
-    /// Different messages in turn.
+    /// Many different messages, used in turn.
     Varied,
-    /// Orders and reports of S2b in turn.
+    /// Orders and reports of scenario S2b, used in turn.
     Hftest,
 }
 
@@ -182,7 +185,7 @@ impl Set {
     /// All sets.
     pub const ALL: [Self; 3] = [Self::Fixed, Self::Varied, Self::Hftest];
 
-    /// Returns the name in the protocol of the peers.
+    /// Returns the name of the set in the protocol of the peers.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -192,7 +195,7 @@ impl Set {
         }
     }
 
-    /// Returns the set with this name.
+    /// Returns the set with this protocol name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|set| set.name() == name)

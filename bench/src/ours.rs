@@ -1,4 +1,5 @@
-//! Our side of each operation. Results are checked once, before the measurement.
+//! Implements each operation with our codec. The result of each operation is checked once, before
+//! the measurement.
 
 use std::hint::black_box;
 
@@ -18,14 +19,16 @@ use crate::operation::{Operation, Set};
 use crate::scenarios::hftest::sample::Samples;
 use crate::workload::{ENTRIES, EPOCH, Order, S4B, heartbeat, snapshot};
 
-/// The header fields that the session writes beside MsgSeqNum(34) and SendingTime(52).
+/// The constant header fields of an order, which a session writes beside MsgSeqNum(34) and
+/// SendingTime(52).
 const HEADER: &[u8] = b"49=A12345B\x0150=2DEFGH4\x0156=COMPARO\x0157=G\x01142=AU,SY\x01";
-/// The same header fields of a Heartbeat(0).
+/// The constant header fields of a Heartbeat(0).
 const HEARTBEAT_HEADER: &[u8] = b"49=A12345B\x0156=COMPARO\x01";
-/// Time between two messages, so that digits change.
+/// Nanoseconds between the SendingTime(52) of two messages, so that the digits change.
 const STEP_NS: i64 = 1_000_003;
 
-/// Everything that the operations need, created beforehand.
+/// The state of our codec: messages, rules, indexes and buffers for all operations, created
+/// beforehand.
 pub struct Ours {
     fixed: Messages,
     varied: Messages,
@@ -36,23 +39,23 @@ pub struct Ours {
     fix42: Rules,
     fix44: Rules,
     index: FieldIndex,
-    /// Created with fewer features than the processor may have.
+    /// An index that uses AVX2 instructions, even if the processor supports more.
     avx2: FieldIndex,
     sse2: FieldIndex,
     scratch: Scratch,
     out: Vec<u8>,
-    /// The typed messages of FIX 4.4, which some builds of this crate lack.
+    /// The typed messages of FIX 4.4; `None` if this build lacks them.
     typed: Option<Typed>,
     heartbeat: Vec<u8>,
     snapshot: Vec<u8>,
-    /// Layout of the snapshot.
+    /// The dictionary's layout of MarketDataSnapshotFullRefresh(W), needed to read its entries.
     layout: MessageLayout,
 }
 
 /// The operations of the typed messages of FIX 4.4.
 #[derive(Clone, Copy)]
 pub struct Typed {
-    /// Writes an order's body.
+    /// Writes the body of an order.
     pub write: fn(&Order, &mut Body<'_>, Timestamp),
     /// Reads the body of an order as [`Operation::DecodeRead`] does.
     pub read: fn(&Message<'_>) -> usize,
@@ -73,7 +76,7 @@ impl Messages {
 }
 
 impl Ours {
-    /// Prepares everything and checks each operation's result.
+    /// Prepares all messages and buffers, and checks each operation's result.
     ///
     /// # Errors
     /// Returns the fault as text.
@@ -107,19 +110,19 @@ impl Ours {
         Ok(ours)
     }
 
-    /// Returns the Heartbeat(0) for the peers.
+    /// Returns the Heartbeat(0), so that the peers get the same bytes.
     #[must_use]
     pub fn heartbeat(&self) -> &[u8] {
         &self.heartbeat
     }
 
-    /// Returns the snapshot for the peers.
+    /// Returns the MarketDataSnapshotFullRefresh(W), so that the peers get the same bytes.
     #[must_use]
     pub fn snapshot(&self) -> &[u8] {
         &self.snapshot
     }
 
-    /// Returns the frames of a set for the peers.
+    /// Returns the frames of a set, so that the peers get the same bytes.
     #[must_use]
     pub fn frames(&self, set: Set) -> &[Vec<u8>] {
         match set {
@@ -129,7 +132,8 @@ impl Ours {
         }
     }
 
-    /// Returns true if we support the operation. We have no message object separate from its bytes.
+    /// Returns true if our codec has the operation. `Encode` is missing, because our codec has no
+    /// message object separate from its bytes.
     #[must_use]
     pub fn knows(&self, operation: Operation) -> bool {
         match operation {
@@ -144,7 +148,7 @@ impl Ours {
         }
     }
 
-    /// Runs `operation` `n` times. Returns the total nanoseconds.
+    /// Runs `operation` `n` times on messages of `set`. Returns the total nanoseconds.
     pub fn run(&mut self, operation: Operation, set: Set, n: u64) -> u64 {
         if set == Set::Hftest {
             return self.run_hftest(operation, n);
@@ -201,7 +205,7 @@ impl Ours {
         }
     }
 
-    /// Runs an operation on the messages of S2b.
+    /// Runs `operation` `n` times on the messages of scenario S2b. Returns the total nanoseconds.
     fn run_hftest(&mut self, operation: Operation, n: u64) -> u64 {
         let Self { hftest, fix42, index, scratch, out, .. } = self;
         let frames = &hftest.frames;
@@ -218,7 +222,7 @@ impl Ours {
                 black_box(&out);
                 written
             }),
-            // This operation runs only on other messages.
+            // Other operations do not run on the messages of S2b.
             _ => 0,
         }
     }
@@ -261,7 +265,7 @@ impl Ours {
         Ok(())
     }
 
-    /// Sets the typed messages, and checks their output and values.
+    /// Sets the operations of the typed messages, after a check of their output and values.
     ///
     /// # Errors
     /// If they differ from the untyped results.
@@ -329,7 +333,8 @@ fn time<T>(n: u64, mut operation: impl FnMut(u64) -> T) -> u64 {
     monotonic_ns() - start
 }
 
-/// Makes one plain pass. Returns the number of separators, and the sum of the bytes.
+/// Makes one plain pass over the bytes. Returns the number of separators and the sum of the bytes,
+/// both modulo 256.
 fn floor(bytes: &[u8]) -> (u8, u8) {
     let pass = |bytes: &[u8]| {
         bytes.iter().fold((0_u8, 0_u8), |(separators, sum), &b| {
@@ -348,7 +353,7 @@ fn decode<'a>(bytes: &'a [u8], index: &'a mut FieldIndex) -> Option<Message<'a>>
     Message::parse(&bytes[..end], index, CheckSumPolicy::Verify).ok()
 }
 
-/// Reads all fields of the body with their types, and counts the present ones.
+/// Reads all fields of the order's body with their types, and counts the present fields.
 fn read(message: &Message<'_>) -> usize {
     let mut there = 0_usize;
     let mut note = |is_there: bool| there = there.wrapping_add(usize::from(is_there));
@@ -364,19 +369,19 @@ fn read(message: &Message<'_>) -> usize {
     there
 }
 
-/// Decodes a message once and reads it repeatedly.
+/// Decodes a message once, then measures repeated reading.
 fn read_decoded(
     bytes: &[u8],
     index: &mut FieldIndex,
     n: u64,
     read: impl Fn(&Message<'_>) -> usize,
 ) -> u64 {
-    // Checked during preparation.
+    // Never taken: `Ours::new` has decoded the same bytes.
     let Some(message) = decode(bytes, index) else { return 0 };
     time(n, |_| read(black_box(&message)))
 }
 
-/// Reads all fields of the snapshot's entries in order, and counts the valid ones.
+/// Reads all fields of the snapshot's entries in their order, and counts the valid fields.
 fn walk(message: &Message<'_>) -> usize {
     let mut sound = 0_usize;
     for Field { tag, value } in message.fields() {
@@ -393,7 +398,7 @@ fn walk(message: &Message<'_>) -> usize {
     sound
 }
 
-/// Reads entry by entry, each field by its tag.
+/// Reads the snapshot entry by entry; each field is found by its tag.
 fn read_entries(message: &Message<'_>, layout: &MessageLayout) -> usize {
     let mut sound = 0_usize;
     let mut note = |is_sound: bool| sound = sound.wrapping_add(usize::from(is_sound));
@@ -413,7 +418,8 @@ fn moment(i: u64) -> Timestamp {
     Timestamp(EPOCH.0.wrapping_add((i as i64).wrapping_mul(STEP_NS)))
 }
 
-/// Builds as a session does: constant header fields are prepared, everything else is written.
+/// Builds an order like a session: constant header fields are prepared, all other fields are
+/// written.
 fn build(
     header: &mut Header,
     out: &mut Vec<u8>,
@@ -430,7 +436,7 @@ fn build(
     written
 }
 
-/// Builds as a program without a session does: the header is written too.
+/// Builds an order like a program without a session: all header fields are written too.
 fn build_all(out: &mut Vec<u8>, order: &Order, i: u64) -> usize {
     out.clear();
     let (now, order) = (black_box(moment(i)), black_box(order));
@@ -455,7 +461,7 @@ fn beat(header: &mut Header, out: &mut Vec<u8>, i: u64) -> usize {
     written
 }
 
-/// Prepares the page's order with five variable values.
+/// Prepares the order of the published page, with five variable values.
 fn prepared() -> Result<Prepared, Misuse> {
     Prepared::new("FIX.4.4", "D", Precision::Millis, |m| {
         m.slot(tag::MSG_SEQ_NUM).fields(b"49=A12345B\x0150=2DEFGH4\x01").slot(tag::SENDING_TIME);
@@ -466,7 +472,8 @@ fn prepared() -> Result<Prepared, Misuse> {
     })
 }
 
-/// Writes five values: MsgSeqNum(34), SendingTime(52), TransactTime(60), OrderQty(38), ClOrdID(11).
+/// Writes the five variable values of the prepared order: MsgSeqNum(34), SendingTime(52),
+/// TransactTime(60), OrderQty(38), ClOrdID(11).
 fn patch<'p>(prepared: &'p mut Prepared, order: &Order, i: u64) -> &'p [u8] {
     let (now, order) = (black_box(moment(i)), black_box(order));
     let patch = prepared.patch().uint(order.msg_seq_num).timestamp(now).timestamp(now);
@@ -474,9 +481,9 @@ fn patch<'p>(prepared: &'p mut Prepared, order: &Order, i: u64) -> &'p [u8] {
     black_box(bytes.unwrap_or_default())
 }
 
-/// Only validates: the message is decoded once.
+/// Decodes the message of S4b once, and measures `n` validations. Returns the total nanoseconds.
 fn validate(rules: &Rules, (index, scratch): (&mut FieldIndex, &mut Scratch), n: u64) -> u64 {
-    // Checked during preparation.
+    // Never taken: `Ours::new` has decoded the same bytes.
     let Some(message) = decode(S4B, index) else { return 0 };
     let switches = Switches::default();
     time(n, |_| rules.check(black_box(&message), &switches, scratch))

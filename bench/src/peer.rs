@@ -1,9 +1,9 @@
-//! A codec of another engine: a process that runs operations on request.
+//! Runs the codec of another engine as a separate process, which runs operations on request.
 //!
-//! Its only argument is a folder with the messages, one per line, and the dictionaries. It prints
-//! `ready NAME OPERATION…`, where `-SET` among the operations names an unsupported set. It answers
-//! each line `OPERATION SET N` with the total nanoseconds of N operations. It checks its own
-//! results before it is ready, and ends with its input.
+//! The only argument of the process is a folder with the messages, one per line, and the
+//! dictionaries. The process checks its own results, then prints `ready NAME OPERATION…`, where
+//! `-SET` among the operations names an unsupported set. The process answers each line
+//! `OPERATION SET N` with the total nanoseconds of N operations, and exits at the end of its input.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::operation::{Operation, Set};
 use crate::ours::Ours;
 use crate::workload::S4B;
 
-/// A peer that is ready.
+/// The process of another engine's codec, ready to run operations.
 pub struct Peer {
     name: String,
     operations: Vec<Operation>,
@@ -55,7 +55,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Returns the engine and its version.
+    /// Returns the name and version of the engine.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -93,23 +93,24 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         drop(self.input.take());
-        // The process ends with its input, unless it hangs or has ended already.
+        // The process normally exits at the end of its input; killing covers a process that hangs.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The started peers, and the reasons why others could not start.
+/// The started peers, and for each missing peer the reason.
 #[derive(Default)]
 pub struct Peers {
-    /// The peers that are ready.
+    /// The peers that can run operations.
     pub ready: Vec<Peer>,
-    /// One line for each missing peer.
+    /// A line with the reason for each missing peer.
     pub missing: Vec<String>,
     folder: Option<PathBuf>,
 }
 
-/// Files that `cargo xtask peers build` puts into its folder. A jar is started with java.
+/// Each engine with the files that `cargo xtask peers build` creates for it. A jar is started with
+/// `java`.
 const PROGRAMS: [(&str, &[&str]); 6] = [
     ("QuickFIX C++", &["qf_codec"]),
     ("QuickFIX/J", &["quickfixj.jar"]),
@@ -120,7 +121,7 @@ const PROGRAMS: [(&str, &[&str]); 6] = [
 ];
 
 impl Peers {
-    /// Starts all peers whose programs are in `programs`.
+    /// Starts all peers whose files exist in the folder `programs`.
     ///
     /// # Errors
     /// If their messages cannot be written.
@@ -152,7 +153,7 @@ impl Peers {
 impl Drop for Peers {
     fn drop(&mut self) {
         if let Some(folder) = &self.folder {
-            // A folder that cannot be removed stays in the directory for temporary files.
+            // If the removal fails, the folder stays in the directory for temporary files.
             let _ = std::fs::remove_dir_all(folder);
         }
     }

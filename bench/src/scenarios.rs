@@ -1,4 +1,4 @@
-//! The scenarios, each with its floor and its peers in the same run.
+//! The verbs of `transfix bench`: the scenarios, each with its floor and its peers in the same run.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
 
 mod child;
@@ -65,26 +65,29 @@ Exit code: 0 done, 1 the run failed, 2 wrong usage.";
 #[derive(Debug, Subcommand)]
 #[allow(private_interfaces, reason = "a program runs them and looks into none")]
 pub enum Scenario {
-    /// Order round trip (S1): an order and its report, paced, between two processes.
+    /// Order round trip (S1): paced orders, each answered by a report, between two processes.
     #[command(after_help = LATENCY_HELP)]
     Latency(trip::Args),
-    /// Echo (S4a): a message and itself, back in the same session, paced.
+    /// Echo (S4a): paced orders that the acceptor returns unchanged in the same session.
     #[command(after_help = ECHO_HELP)]
     Echo(trip::Args),
-    /// Round trip (S5): each order after the report of the one before.
+    /// Round trip (S5): each order is sent after the report for the previous order.
     #[command(after_help = ROUND_TRIP_HELP)]
     RoundTrip(trip::Args),
-    /// Router (S3): many sessions that send, some that receive, each message to one at random.
+    /// Router (S3): many sessions send; each message is routed to a random one of a few receiving
+    /// sessions.
     Router(router::Args),
-    /// Throughput: orders and reports as fast as they go, and paced, by the number of sessions.
+    /// Throughput: orders and reports at full speed, and at a fixed pace, by the number of
+    /// sessions.
     Throughput(throughput::Args),
-    /// hftest (S2b): preloaded orders sent at once, their reports counted; times inside the engine.
+    /// hftest (S2b): preloaded orders are sent at once and their reports counted; the engine
+    /// measures its own times.
     Hftest(hftest::Args),
-    /// Order codec (S2a): NewOrderSingle(D) to bytes and back, in memory.
+    /// Order codec (S2a): a NewOrderSingle(D) is encoded and decoded in memory.
     Codec(codec::Args),
-    /// Validation (S4b): one message validated against FIX 4.2 and FIX 4.4, in memory.
+    /// Validation (S4b): one message is validated against FIX 4.2 and FIX 4.4 in memory.
     Validation(validation::Args),
-    /// Say what moved between two runs, and what is noise.
+    /// Show which figures changed between two runs, and which changes are noise.
     Compare(moved::CompareArgs),
 }
 

@@ -1,17 +1,17 @@
-//! The messages of scenarios S2a and S4b.
+//! The messages that scenarios S2a and S4b encode, decode and validate.
 //!
-//! S2a: the NewOrderSingle(D) of the published page, and a set of [`VARIED`] others of similar
-//! size, so that a branch predictor cannot learn one message. Invariant: the same messages in every
-//! run and on every machine.
+//! Scenario S2a uses the NewOrderSingle(D) of the published page and [`VARIED`] other orders of
+//! similar size, so that a branch predictor cannot learn one message. Invariant: the messages are
+//! the same in every run and on every machine.
 
 use transfix::{Body, Decimal, Precision, Tag, Timestamp, tag};
 use transfix_codec::FrameWriter;
 
-/// Messages in the varied set.
+/// Number of orders in the varied set.
 pub const VARIED: usize = 64;
 
-/// The message of scenario S4b: 34=01 with a leading zero, 97=Y without 43, and 47, which FIX 4.4
-/// does not define for it.
+/// The message of scenario S4b. It has MsgSeqNum(34) with a leading zero, PossResend(97) `Y`
+/// without PossDupFlag(43), and tag 47, which FIX 4.4 does not define for this message.
 pub const S4B: &[u8] = b"8=FIX.4.2\x019=153\x0135=D\x0149=BLP\x0156=SCHB\x0134=01\x0150=30737\x01\
     97=Y\x0152=20000809-20:20:50\x0111=90001008\x011=10030003\x0121=2\x0155=TESTA\x0154=1\x01\
     38=4000\x0140=2\x0159=0\x0144=30\x0147=I\x0160=20000809-18:20:32\x0110=061\x01";
@@ -19,7 +19,7 @@ pub const S4B: &[u8] = b"8=FIX.4.2\x019=153\x0135=D\x0149=BLP\x0156=SCHB\x0134=0
 const SECURITY_DESC: Tag = Tag(107);
 const SECURITY_TYPE: Tag = Tag(167);
 
-/// The first time in the messages: 2026-11-21 12:00:00.123.
+/// The earliest time in the messages: 2026-11-21 12:00:00.123 UTC.
 pub const EPOCH: Timestamp = Timestamp(1_795_262_400_123_000_000);
 
 /// Returns a Heartbeat(0) of 80 bytes.
@@ -35,7 +35,7 @@ pub fn heartbeat() -> Vec<u8> {
     out
 }
 
-/// Entries of the [`snapshot`].
+/// Number of entries of the [`snapshot`].
 pub const ENTRIES: usize = 20;
 
 /// Returns a MarketDataSnapshotFullRefresh(W) of [`ENTRIES`] entries with six fields each.
@@ -63,12 +63,12 @@ pub fn snapshot() -> Vec<u8> {
     out
 }
 
-/// The order's own fields, and the header fields that differ between messages.
+/// The fields of the order, and the header fields that differ between the messages.
 #[derive(Clone, Debug)]
 pub struct Order {
     /// MsgSeqNum(34).
     pub msg_seq_num: u64,
-    /// SenderSubID(50), the trader.
+    /// SenderSubID(50), the name of the trader.
     pub sender_sub_id: String,
     /// Account(1).
     pub account: String,
@@ -76,7 +76,7 @@ pub struct Order {
     pub cl_ord_id: String,
     /// OrderQty(38).
     pub order_qty: Decimal,
-    /// Price(44) of a limit order.
+    /// Price(44); `None` for a market order.
     pub price: Option<Decimal>,
     /// Side(54).
     pub side: u8,
@@ -90,14 +90,15 @@ pub struct Order {
     pub security_desc: String,
     /// SecurityType(167).
     pub security_type: &'static str,
-    /// Time of SendingTime(52) and TransactTime(60) in the encoded message.
+    /// Value of SendingTime(52) and TransactTime(60) in the encoded message.
     pub at: Timestamp,
-    /// True if the sender sorts the body by tag, as some engines do; false for the page's order.
+    /// True if the sender sorts the body fields by tag, as some engines do; false for the field
+    /// order of the published page.
     by_tag: bool,
 }
 
 impl Order {
-    /// Returns the order of the page: 222 bytes, 24 fields.
+    /// Returns the order of the published page: 222 bytes, 24 fields.
     #[must_use]
     pub fn of_page() -> Self {
         Self {
@@ -118,8 +119,8 @@ impl Order {
         }
     }
 
-    /// Returns [`VARIED`] orders of a realistic flow: other ids, instruments, prices and lengths,
-    /// some without price or text, in two field orders.
+    /// Returns [`VARIED`] realistic orders. Their ids, instruments, prices and lengths differ, some
+    /// have no price or text, and the fields are in one of two orders.
     #[must_use]
     pub fn varied() -> Vec<Self> {
         let mut draw = Draw(0x9E37_79B9_7F4A_7C15);
@@ -140,7 +141,8 @@ impl Order {
             account: format!("{:0width$}", draw.below(9_999), width = 4 + draw.below(5) as usize),
             cl_ord_id: text_of(draw, 1, 12),
             order_qty: Decimal::new(1 + draw.below(10_i64.pow(1 + i as u32 % 6) as u64) as i64, 0),
-            // No final 0, which an engine that keeps prices as f64 would not write.
+            // The price has no trailing zero, because an engine that keeps prices as f64 would not
+            // write it back.
             price: limit.then(|| {
                 let mantissa = 10 * draw.below(999_999) + 1 + draw.below(9);
                 Decimal::new(mantissa as i64, scale)
@@ -156,7 +158,7 @@ impl Order {
         }
     }
 
-    /// Returns the whole message with the fields in its sender's order.
+    /// Returns the encoded message, with the fields in the order that the sender uses.
     ///
     /// # Panics
     /// Never: the values are ours and well formed.
@@ -179,7 +181,7 @@ impl Order {
         out
     }
 
-    /// Writes the body in the page's order.
+    /// Writes the body, with the fields in the order of the published page.
     #[inline]
     pub fn write(&self, body: &mut Body<'_>, now: Timestamp) {
         body.timestamp(tag::TRANSACT_TIME, now)
@@ -220,7 +222,7 @@ impl Order {
             .str(SECURITY_TYPE, self.security_type);
     }
 
-    /// Returns OrdType(40): limit if there is a price.
+    /// Returns the value of OrdType(40): limit if the order has a price, otherwise market.
     const fn ord_type(&self) -> u8 {
         if self.price.is_some() { b'2' } else { b'1' }
     }
@@ -231,7 +233,7 @@ fn text_of(draw: &mut Draw, min: usize, max: usize) -> String {
     (0..len).map(|_| *draw.pick(b"0123456789ABCDEFGHJKLMNPQRSTUVWXYZ-") as char).collect()
 }
 
-/// Pseudorandom numbers, the same in every run (xorshift).
+/// A pseudorandom number generator (xorshift) with the same sequence in every run.
 struct Draw(u64);
 
 impl Draw {

@@ -1,4 +1,4 @@
-//! The program as its users call it: output, streams, and exit codes.
+//! Tests the benchmark program as users call it: output, streams, and exit codes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use transfix_testkit::temp::TempDir;
 
-/// Output and exit code of a call.
+/// The output and exit code of one call of the program.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: i32,
@@ -27,7 +27,7 @@ pub(crate) fn run_in(dir: &Path, args: &[&str]) -> Run {
     Run { code, out: text(output.stdout), err: text(output.stderr) }
 }
 
-/// Runs the program and checks its exit code.
+/// Runs the program and asserts that its exit code is `code`.
 fn expect(code: i32, args: &[&str]) -> Run {
     // The program writes its files to a temporary directory, not into the project.
     let run = run_in(TempDir::new().path(), args);
@@ -129,8 +129,9 @@ fn each_scenario_of_round_trips_writes_its_files() {
         let run = run_in(dir.path(), &args.split(' ').collect::<Vec<_>>());
         assert_eq!(run.code, 0, "{run:?}");
     }
-    // A run beside itself has not moved: p50 and p99 of four configurations, validation against two
-    // dictionaries, six figures of hftest. The codec and the router had one round.
+    // A comparison of a run with itself finds only noise: p50 and p99 of four configurations,
+    // validation against two dictionaries, six figures of hftest. The codec and the router had only
+    // one round, which is too few.
     let run = run_in(dir.path(), &["compare", "bench-out", "bench-out"]);
     let found = ["noise", "too few rounds"].map(|word| run.out.matches(word).count());
     assert_eq!((run.code, found), (0, [8 + 2 + 6, 4 + 4]), "{run:?}");
@@ -146,7 +147,8 @@ fn a_router_that_dies_costs_its_row_alone() {
     let bench = command.spawn().unwrap();
     let path = format!("/proc/{0}/task/{0}/children", bench.id());
     let children = || fs::read_to_string(&path).unwrap_or_default();
-    // The floor and the router run, each with its client: the first row begins.
+    // Four child processes, which are the floor and the router with one client each, show that the
+    // first row is being measured.
     while children().split_whitespace().count() < 4 {
         std::thread::yield_now();
     }
@@ -185,7 +187,8 @@ fn benchmarks_leave_no_files_behind() {
 #[test]
 fn a_benchmark_over_two_hosts_can_be_run_again() {
     let dir = TempDir::new();
-    // Two adjacent ports without listeners.
+    // The test needs two adjacent ports without listeners, because the floor uses the port after
+    // the engine's.
     let address = (0..100)
         .find_map(|_| {
             let engine = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -236,7 +239,7 @@ fn a_configuration_is_a_file_and_may_be_the_users_own() {
     let report: Value = serde_json::from_str(&run.out).unwrap();
     let configuration = &report["settings"]["configuration"];
     assert_eq!(configuration["acceptor"]["durability"], "memory", "{report}");
-    // The output names each scenario that cannot run here.
+    // The output names each scenario that this configuration cannot run.
     let args = ["latency", "--self", "--config", "optimized-hard"];
     let run = run_in(dir.path(), &args);
     assert_eq!(run.code, 1, "{run:?}");
@@ -270,7 +273,8 @@ fn bench_throughput_measures_all_sides_by_the_number_of_sessions() {
     assert!(
         fs::read_to_string(dir.path().join("bench-out/throughput.svg")).unwrap().contains("<svg")
     );
-    // The output names the unsupported features of the other engine; the rest is measured.
+    // The output names the features that the other engine does not support; everything else is
+    // measured.
     let none = dir.path().to_str().unwrap();
     let run = run_in(dir.path(), &[&args[..], &["--peers", none]].concat());
     assert_eq!(run.code, 0, "{run:?}");
@@ -290,12 +294,13 @@ fn peers_in_a_directory_that_is_not_there_are_an_error() {
     }
 }
 
-/// Creates a peer that needs a second for everything; the other peers are missing.
+/// Creates a codec peer that reports a second for each task; the programs of all other peers are
+/// missing.
 fn slow_peer(dir: &Path) {
     peer_that(dir, "while read -r line; do echo 1000000000; done");
 }
 
-/// Creates a codec peer that runs `does` when it is ready.
+/// Creates a codec peer: a shell script that reports to be ready and then runs the commands `does`.
 fn peer_that(dir: &Path, does: &str) {
     use std::os::unix::fs::PermissionsExt;
 
@@ -331,11 +336,12 @@ fn bench_codec_prints_the_page_s_table() {
     let words = "quickfix-cpp-0, from string: ";
     let line = text.lines().find(|line| line.starts_with(words)).unwrap();
     assert!(line.contains(" (95 % between ") && line.ends_with(") ours"), "{text}");
-    // The peer supports three of the four operations.
+    // The peer supports three of the four operations, so it adds three rows.
     assert_eq!((rows.len(), rows.iter().filter(faster).count()), (4 + 3, 3), "{report}");
 }
 
-/// Its figures are left out with the reason, and all others are shown.
+/// If a peer fails during the run, its figures are omitted with the reason, and all others are
+/// shown.
 #[test]
 fn another_engine_that_fails_in_the_middle_falls_out() {
     let dir = TempDir::new();
@@ -408,7 +414,7 @@ fn pages_of_each_scenario_are_written() {
     }
 }
 
-/// Exit codes and calls.
+/// Calls of the program with their expected exit codes.
 const CALLS: &[(i32, &str)] = &[
     (2, "latency --config nonsense"),
     (2, "latency"),
@@ -441,7 +447,7 @@ const CALLS: &[(i32, &str)] = &[
     (1, "validation --peers no/such/directory"),
 ];
 
-/// Returns the words of a call that name a scenario.
+/// Returns the leading words of `call`, which name the scenario.
 fn scenario(call: &str) -> &str {
     call.split(' ').next().unwrap()
 }

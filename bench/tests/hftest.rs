@@ -1,5 +1,5 @@
-//! `transfix bench hftest` over real sockets: unattended, by keys, through a broken connection, and
-//! with a server that dies or drops a report.
+//! Tests `transfix bench hftest` over real sockets: unattended, with keys, through a broken
+//! connection, and with a server that dies or drops a report.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,13 +17,13 @@ use transfix_testkit::temp::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running side.
+/// A running client or server, or an unattended run of both.
 struct Side {
     child: Child,
     lines: Receiver<String>,
 }
 
-/// The exit code and the output of a side.
+/// The exit code and the output of an ended process.
 #[derive(Debug)]
 struct Ended {
     code: Option<i32>,
@@ -45,13 +45,13 @@ impl Side {
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (said, lines) = channel();
         std::thread::spawn(move || {
-            // The reader of the lines may be gone.
+            // The test may have dropped the receiver of the lines; the thread then ends.
             stdout.lines().map_while(Result::ok).all(|line| said.send(line).is_ok())
         });
         Self { child, lines }
     }
 
-    /// Starts a server at a port that the system chooses. Returns its address too.
+    /// Starts a server at a port that the system chooses; also returns the address.
     fn server(dir: &Path, args: &str) -> (Self, SocketAddr) {
         let args = format!("server --address 127.0.0.1:0{args}");
         let server = Self::start(dir, &args, Stdio::piped());
@@ -60,7 +60,7 @@ impl Side {
         (server, address)
     }
 
-    /// Starts a client with these keys.
+    /// Starts a client, and passes `keys` to its standard input.
     fn client(dir: &Path, address: SocketAddr, args: &str, keys: &str) -> Self {
         let args = format!("client --address {address}{args}");
         let mut client = Self::start(dir, &args, Stdio::piped());
@@ -68,7 +68,7 @@ impl Side {
         client
     }
 
-    /// Returns the first line with this text.
+    /// Waits for the first line that contains `text`, and returns the line.
     fn wait_for(&self, text: &str) -> String {
         loop {
             let line = self.lines.recv_timeout(PATIENCE);
@@ -93,9 +93,9 @@ impl Side {
         Ended { code: self.child.wait().unwrap().code(), out, err }
     }
 
-    /// Ends a server by its key. Its last line has the figures.
+    /// Ends a server by its key `x`, and returns the figures from its last line.
     fn figures(mut self) -> Value {
-        // The server may end by itself when its client has logged out.
+        // The write may fail, because the server may have ended after the logout of its client.
         let _ = self.child.stdin.take().unwrap().write_all(b"x\n");
         let ended = self.ended();
         assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -105,13 +105,13 @@ impl Side {
 
 impl Drop for Side {
     fn drop(&mut self) {
-        // Ended already, unless a test has failed.
+        // The process has ended already, unless a test has failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Runs both sides unattended.
+/// Runs client and server unattended (`--self`).
 fn both(dir: &Path, args: &str) -> Ended {
     Side::start(dir, &format!("--self {args}"), Stdio::null()).ended()
 }
@@ -260,7 +260,7 @@ fn a_server_serves_one_client_after_another_until_its_key() {
 #[test]
 fn what_cannot_be_is_said_in_plain_words() {
     let dir = TempDir::new();
-    // Bound without listening, so that no other process gets the port.
+    // The socket is bound without listening, so that no other process gets the port.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let server = Side::start(dir.path(), &format!("server --address {address}"), Stdio::null());
@@ -277,7 +277,7 @@ fn what_cannot_be_is_said_in_plain_words() {
     assert_eq!(client.code, Some(1), "{client:?}");
     assert!(client.err.ends_with("`many` is no number from 1 to 10000000\n"), "{client:?}");
     drop(server);
-    // A silent listener.
+    // This listener accepts connections but never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();
     let client = Side::client(dir.path(), address, " --patience 1", "a\n").ended();
@@ -285,10 +285,12 @@ fn what_cannot_be_is_said_in_plain_words() {
     assert!(client.err.contains("no logon for 1 s; "), "{client:?}");
 }
 
-/// A relay between client and server that cuts the first connection in mid-stream.
+/// A relay between client and server that closes one connection in mid-stream, and passes all later
+/// ones.
 struct Between {
     address: SocketAddr,
-    /// Reports that the limit of report bytes was reached. The relay then waits for the answer.
+    /// Receives a message when the relay has passed its limit of report bytes. The relay then waits
+    /// for `go_on` before it closes the connection.
     stopped: Receiver<()>,
     go_on: Sender<()>,
 }
@@ -304,11 +306,12 @@ impl Between {
                 let Ok(server) = TcpStream::connect(server) else { return };
                 let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
                 std::thread::spawn(move || {
-                    // Either end may be cut.
+                    // The copy may fail, because either end may be closed.
                     let _ = std::io::copy(&mut from, &mut to);
                     let _ = to.shutdown(Shutdown::Both);
                 });
-                // The client probes for a listener before its logon.
+                // The client first tests for a listener with a connection that ends before the
+                // limit is reached; the limit applies to its next connection.
                 let passed = copy(&server, &client, left.unwrap_or(usize::MAX));
                 if left.is_some_and(|left| passed >= left) {
                     left = None;
@@ -324,7 +327,7 @@ impl Between {
     }
 }
 
-/// Copies at most `bytes_max` bytes; returns how many.
+/// Copies at most `bytes_max` bytes; returns the number of copied bytes.
 fn copy(mut from: &TcpStream, mut to: &TcpStream, bytes_max: usize) -> usize {
     let (mut buffer, mut copied) = (vec![0; 64 << 10], 0);
     while copied < bytes_max {
@@ -373,8 +376,8 @@ fn a_reliable_client_goes_on_after_a_cut_connection() {
     }
 }
 
-/// Returns both ends of a terminal. It must not become a controlling terminal, because its end
-/// would then hang up all other tests.
+/// Returns both ends of a pseudoterminal. The terminal must not become a controlling terminal,
+/// because closing it would then send SIGHUP to all other tests.
 fn terminal() -> (File, File) {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
     let keyboard = openpt(flags).unwrap();

@@ -1,4 +1,4 @@
-//! All tests of the program that can run beside each other.
+//! All tests of the program that can run in parallel.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod command_line;

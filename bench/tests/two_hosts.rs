@@ -1,5 +1,5 @@
-//! Benchmarks with the acceptor on another host: the acceptor starts parts on request, and ends
-//! them with the initiator.
+//! Tests benchmarks with the acceptor on another host: the acceptor starts processes on request,
+//! and ends them when the initiator ends.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,10 +13,10 @@ use transfix_testkit::temp::TempDir;
 
 use crate::command_line::{Run, run_in};
 
-/// Time limit for processes to start and to end.
+/// Time limit for the start and the end of processes, in nanoseconds.
 const PATIENCE_NS: u64 = 30_000_000_000;
 
-/// A serving acceptor with its own stores and files.
+/// A running `--role acceptor` process with its own directory for stores and files.
 struct Acceptor {
     child: Child,
     address: String,
@@ -47,11 +47,11 @@ impl Acceptor {
         run_in(dir, &[&args[..], &role].concat())
     }
 
-    /// Returns the number of processes that it has started.
+    /// Returns the number of running child processes that the acceptor has started.
     fn parts(&self) -> usize {
         let all = fs::read_dir("/proc").unwrap().flatten();
         let stats = all.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
-        // proc(5): after the name in brackets come the state and the parent.
+        // According to proc(5), the state and the parent's process id follow the name in brackets.
         let parents = stats
             .filter_map(|stat| stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok());
         parents.filter(|parent| *parent == self.child.id()).count()
@@ -66,10 +66,11 @@ impl Acceptor {
         }
     }
 
-    /// Returns the answers to lines of a stranger, up to the end.
+    /// Sends `lines` to the acceptor over a new connection, as a stranger could, and returns its
+    /// whole answer.
     fn answers(&self, lines: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        // The acceptor may have closed already.
+        // The write may fail, because the acceptor may have closed the connection already.
         let _ = stream.write_all(lines.as_bytes());
         let _ = stream.shutdown(Shutdown::Write);
         let mut text = String::new();
@@ -114,7 +115,8 @@ fn a_router_is_measured_from_another_host() {
     assert_eq!(routers.len(), 3, "{report}");
     assert!(routers.iter().all(|router| router["half_trip_p50_ns"].as_f64().unwrap() > 0.0));
     acceptor.waits_for_its_parts();
-    // A configuration file of the user comes from the acceptor's side.
+    // The initiator rejects a configuration file of its user, because the acceptor has not been
+    // started with that file.
     let own = dir.path().join("own.toml");
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR"));
     fs::copy(shipped.join("configurations/router/mode-a.toml"), &own).unwrap();

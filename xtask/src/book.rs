@@ -1,8 +1,8 @@
-//! `cargo xtask book`: builds the book with mdBook, and checks that the book is complete.
+//! `cargo xtask book`: builds the book with mdBook, and checks the result.
 //!
 //! Checks: mdBook reports no error. Each page of the summary becomes an HTML page and is in the
-//! search index. Each Rust snippet is compiled by the documentation of a crate that includes its
-//! page. `cargo xtask tidy` checks the links.
+//! search index. Each Rust snippet is compiled as part of a crate's documentation. The links are
+//! checked by `cargo xtask tidy`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,13 +15,13 @@ const USAGE: &str = "usage: cargo xtask book
 
 Builds the book into target/book. Needs mdbook; without it, it is installed into target/tools.";
 
-/// The parts of the book.
+/// The parts that the book must have.
 const PARTS: [&str; 3] = ["Developer's guide", "Operator's guide", "Reference"];
 
-/// Crates whose documentation includes pages of the book.
+/// The crates whose documentation includes pages of the book, so that their snippets are compiled.
 const LIBRARIES: [&str; 2] = ["crates/engine/src/lib.rs", "crates/admin/src/lib.rs"];
 
-/// Runs the verb.
+/// Builds and checks the book.
 ///
 /// # Errors
 /// Returns the first check that fails.
@@ -55,7 +55,8 @@ pub fn run(args: &[String]) -> Outcome {
     Ok(format!("{} pages, each in the search: {}", pages.len(), to.join("index.html").display()))
 }
 
-/// Checks that each Rust snippet is compiled, and that the summary has its three parts.
+/// Checks without mdBook that each Rust snippet is compiled, and that the summary has its three
+/// parts.
 ///
 /// # Errors
 /// The first snippet that is not compiled, or the missing part.
@@ -70,14 +71,15 @@ pub fn check() -> Outcome {
     Ok("each snippet of the book is compiled".to_owned())
 }
 
-/// Returns the pages of the summary, below book/src.
+/// Returns the paths of all pages in the summary, relative to book/src.
 fn pages() -> Result<Vec<String>, String> {
     let summary = read("book/src/SUMMARY.md")?;
     let page = |line: &str| Some(line.rsplit_once("](")?.1.split_once(')')?.0.to_owned());
     Ok(summary.lines().filter_map(page).collect())
 }
 
-/// Checks that each Rust snippet is compiled.
+/// Checks that each page with Rust snippets is included in the documentation of one of the
+/// `LIBRARIES`.
 fn snippets(pages: &[String]) -> Result<(), String> {
     let mut compiled = BTreeSet::new();
     for library in LIBRARIES {
@@ -102,7 +104,7 @@ fn snippets(pages: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the search index.
+/// Returns the text of the search index that mdBook has generated.
 fn index(book: &Path) -> Result<String, String> {
     let files = fs::read_dir(book).map_err(|error| format!("{}: {error}", book.display()))?;
     let mut names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
@@ -111,7 +113,7 @@ fn index(book: &Path) -> Result<String, String> {
     fs::read_to_string(book.join(&name)).map_err(|error| format!("{name}: {error}"))
 }
 
-/// Returns the path of mdBook; installs it if missing.
+/// Returns the path of mdBook. Installs mdBook if it is missing.
 fn mdbook() -> Result<PathBuf, String> {
     let is_there = |program: &Path| {
         Command::new(program).arg("--version").output().is_ok_and(|run| run.status.success())

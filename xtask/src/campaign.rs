@@ -1,9 +1,9 @@
 //! `cargo xtask campaign`: runs the long checks one after another. Each check also has its own
-//! verb. `--short` runs a short form of each. With `--since REV` only checks whose subject has
-//! changed since that revision run; `.ci/run` does this.
+//! xtask command. `--short` runs a short form of each check. `--since REV`, which `.ci/run` uses,
+//! skips checks whose subject has not changed since the revision.
 //!
-//! Invariants: an unknown revision skips nothing. The last output lines of failed checks are
-//! repeated at the end.
+//! Invariants: with an unknown revision, no check is skipped. The last output lines of each failed
+//! check are repeated at the end.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Write};
@@ -12,17 +12,17 @@ use std::time::Instant;
 
 use crate::{Outcome, root};
 
-/// One of the long checks.
+/// One of the long checks, with the conditions for running it.
 struct Check {
     name: &'static str,
-    /// Path prefixes of the check's subject.
+    /// The path prefixes of the files that the check tests.
     about: &'static [&'static str],
-    /// The cargo commands of the short form; empty if the check has no short form.
+    /// The cargo commands of the short form. An empty list means that the check has no short form.
     short: &'static [&'static str],
     long: &'static [&'static str],
 }
 
-/// All long checks, fastest first.
+/// All long checks, beginning with the fastest.
 const CHECKS: &[Check] = &[
     Check {
         name: "tests without the feature zstd",
@@ -128,7 +128,8 @@ const CHECKS: &[Check] = &[
     Check {
         name: "S1 beside its floor and its peer",
         about: &["crates/session", "crates/store", "crates/transport", "crates/engine", "bench"],
-        // Instruction counts guard the speed at each change.
+        // The short form is empty, because the instruction counts already detect a loss of speed at
+        // each change.
         short: &[],
         long: &[
             DIST,
@@ -195,8 +196,8 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "fuzzing",
-        // Building this check takes minutes, so the byte handling of other crates is left to the
-        // long form.
+        // The build of this check takes minutes, so only changes of these crates run the short
+        // form. The long form also covers other crates.
         about: &["crates/codec", "crates/dictionary", "fuzz"],
         short: &["xtask fuzz --seconds 10"],
         long: &["xtask fuzz --seconds 1800"],
@@ -204,23 +205,24 @@ const CHECKS: &[Check] = &[
     Check { name: "deliberate faults", about: &[], short: &[], long: &["xtask simulate --faults"] },
 ];
 
-/// The build for packages and recorded figures, made once for all checks that use its programs.
+/// The arguments of the release build, which is made once for all checks that run its programs.
 const DIST: &str =
     "build --profile dist -p transfix-cli -p transfix-bench --features transfix-cli/parquet";
 
-// `--workspace` reuses the build of `cargo test --workspace`.
+// The arguments of the Parquet tests. `--workspace` allows cargo to reuse the build of
+// `cargo test --workspace`.
 const PARQUET: &[&str] = &["test --workspace --features transfix-cli/parquet --test all parquet::"];
 
-/// Number of output lines of a failed check that are repeated at the end.
+/// The number of output lines of each failed check that are repeated at the end.
 const LAST_LINES: usize = 40;
-/// Changes of these paths concern all checks.
+/// The path prefixes of files whose change makes all checks necessary.
 const EVERYTHING: &[&str] = &["Cargo.toml", "Cargo.lock", ".cargo", "rust-toolchain"];
 
-/// Path of a crate's tests.
+/// The directory of a crate's integration tests.
 const TESTS: &str = "/tests";
 
-/// Returns true if `cargo test` or `cargo xtask tidy` already covers this file. A check that names
-/// tests also covers these tests.
+/// Returns true if `cargo test` or `cargo xtask tidy` already covers this file, so that a change
+/// needs no long check. An exception is a check that names the tests themselves.
 fn is_run_already(file: &str) -> bool {
     let has = |part: &str| file.contains(part);
     file.ends_with(".md") || has("/tests/") || file.ends_with("/tests.rs") || has("/examples/")
@@ -228,16 +230,16 @@ fn is_run_already(file: &str) -> bool {
 
 const USAGE: &str = "usage: cargo xtask campaign [--short [--since REVISION]] [NAME...]";
 
-/// The checks that the caller selects.
+/// The choice of checks on the command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Wanted {
     is_short: bool,
     since: Option<String>,
-    /// Parts of names; empty selects all checks.
+    /// Parts of check names. An empty list selects all checks.
     names: Vec<String>,
 }
 
-/// Runs the checks.
+/// Runs the selected checks.
 ///
 /// # Errors
 /// If an argument is wrong, or a check fails. The error names all failed checks.
@@ -296,12 +298,12 @@ fn parse(args: &[String]) -> Result<Wanted, String> {
             name => wanted.names.push(name.to_owned()),
         }
     }
-    // The long form runs before a release, always in full.
+    // `--since` requires `--short`: the long form runs before a release, and must be complete.
     if wanted.since.is_some() && !wanted.is_short { Err(USAGE.to_owned()) } else { Ok(wanted) }
 }
 
 impl Check {
-    /// Returns true if one of these files concerns the check.
+    /// Returns true if the check must run because of a change in these files.
     fn concerns(&self, files: &[String]) -> bool {
         let is_about = |file: &str, beginning: &str| {
             file.starts_with(beginning) && (beginning.contains(TESTS) || !is_run_already(file))
@@ -325,8 +327,8 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Runs cargo with arguments without blanks, and prints the output. On failure returns the last
-/// lines.
+/// Runs cargo and prints its output. `arguments` are separated by blanks. On failure, returns the
+/// last output lines.
 fn cargo(name: &str, arguments: &str) -> Result<(), String> {
     let _ = writeln!(io::stderr(), "\n== {name}: cargo {arguments}");
     let mut command = Command::new(env!("CARGO"));
@@ -334,12 +336,13 @@ fn cargo(name: &str, arguments: &str) -> Result<(), String> {
     show(command).unwrap_or_else(|error| Err(format!("cannot run it: {error}")))
 }
 
-/// Runs a command and prints its output. On failure returns the last lines.
+/// Runs a command and prints its output. On failure, returns the last output lines.
 fn show(mut command: Command) -> io::Result<Result<(), String>> {
     let (prints, printed) = io::pipe()?;
     command.stdout(printed.try_clone()?).stderr(printed);
     let mut child = command.spawn()?;
-    // The command holds the write ends: dropping it lets the pipe end with the child.
+    // The command holds the write ends of the pipes. They are dropped here, so that the pipes end
+    // when the child process ends.
     drop(command);
     let mut last = VecDeque::new();
     for line in BufReader::new(prints).split(b'\n') {
@@ -374,7 +377,8 @@ mod tests {
         assert!(parsed("--quick").is_err());
     }
 
-    /// A filter that matches no test would run nothing and succeed.
+    /// Each test filter in the short checks names an existing module, because a filter without a
+    /// match would run nothing and succeed.
     #[test]
     fn each_filter_of_the_gate_fits_a_module() {
         let gate = fs::read_to_string(root().join(".ci/run")).unwrap();
@@ -405,8 +409,8 @@ mod tests {
         assert!(concerned("crates/codec/src/frame.rs").contains(&"fuzzing"));
         let bytes = concerned("crates/codec/tests/bytes.rs");
         assert!(bytes.iter().any(|name| name.contains("sanitizers")));
-        // `cargo test` has already run these tests, but tests that read the clock also run at other
-        // times.
+        // `cargo test` has already run these tests. Only the check that runs clock tests at other
+        // times of day needs to repeat them.
         assert_eq!(concerned("crates/engine/tests/trade.rs"), ["tests at bad times of day"]);
         assert_eq!(concerned("crates/session/src/state/tests.rs"), [""; 0]);
         assert_eq!(concerned("crates/store/README.md"), [""; 0]);

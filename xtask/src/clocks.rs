@@ -1,8 +1,7 @@
-//! `cargo xtask clocks`: runs tests that read the clock at critical times.
+//! `cargo xtask clocks`: runs the tests that read the clock at critical times of day.
 //!
 //! The times are the last seconds of a minute, an hour, a day and a year, a leap day, and a night
-//! in which clocks are set back. `faketime` changes the clock of the test process; the machine's
-//! clock is unchanged.
+//! in which clocks are set back. `faketime` changes the clock only for the test process.
 
 use std::process::Command;
 
@@ -13,7 +12,7 @@ const USAGE: &str = "usage: cargo xtask clocks [--short]
 Needs the program faketime (Debian: faketime), and leaves the time of the machine alone.
 --short takes the first two times only.";
 
-/// Start times of the tests, in UTC.
+/// The times at which the tests start, in UTC.
 const TIMES: &[&str] = &[
     "2026-12-31T23:59:54",
     "2026-11-24T12:25:55",
@@ -22,10 +21,10 @@ const TIMES: &[&str] = &[
     "2026-03-29T00:59:52",
     "2026-11-24T12:59:51",
 ];
-/// Names of engine tests whose result could depend on the time of day.
+/// Filters for the engine tests whose result could depend on the time of day.
 const TESTS: &[&str] = &["schedule::", "the_scheduled_pair"];
 
-/// Runs these tests at each of the times.
+/// Runs these tests at each of the `TIMES`.
 ///
 /// # Errors
 /// If an argument is wrong, `faketime` is missing, or a test fails. The error names the time.
@@ -41,9 +40,11 @@ pub fn run(args: &[String]) -> Outcome {
     let times = if is_short { &TIMES[..2] } else { TIMES };
     for time in times {
         let status = Command::new(env!("CARGO"))
-            // The same features as `cargo test --workspace`, so nothing is built twice.
+            // `--workspace` selects the same features as `cargo test --workspace`, so that cargo
+            // reuses the build.
             .args(["test", "--quiet", "--workspace", "--test", "all"])
-            // Cargo itself needs the true time, because it compares file ages.
+            // Only the test process runs under `faketime`: cargo itself needs the true time,
+            // because it compares file ages.
             .args(["--config", &format!("target.'cfg(all())'.runner = 'faketime {time}'")])
             .arg("--")
             .args(TESTS)

@@ -1,7 +1,8 @@
-//! `cargo xtask console`: a browser uses the console of real engines, as an operator does.
+//! `cargo xtask console`: tests the console of real engines in a browser, with the actions of an
+//! operator.
 //!
-//! The engines are the example `desk` of the crate transfix-admin. The browser is Debian's
-//! Chromium, driven by chromedriver. Screenshots of all pages are left in `target/console`.
+//! The engines run in the example `desk` of the crate transfix-admin. The browser is Debian's
+//! Chromium, which chromedriver controls. Screenshots of all pages are stored in `target/console`.
 
 mod browser;
 mod desk;
@@ -16,17 +17,17 @@ use crate::{Outcome, root};
 use browser::Browser;
 use desk::Desk;
 
-/// The environment of one part of the test.
+/// The browser and the engines that one part of the test uses.
 struct Stage<'s> {
     browser: &'s Browser,
     desk: &'s Desk,
 }
 
-/// A part of the test: its name, its number of sessions, and its function. The function returns its
-/// measurements.
+/// A part of the test: its name, the number of sessions, and its function, which returns a text
+/// with measurements.
 type Part = (&'static str, usize, fn(&Stage<'_>) -> Result<String, String>);
 
-/// The parts in order. The last part stops the engine.
+/// The parts of the test in order of execution. The last part stops the engine.
 const PARTS: &[Part] = &[
     ("log-in", 40, operate::log_in),
     ("table", 40, operate::table),
@@ -48,12 +49,12 @@ const PARTS: &[Part] = &[
     ("the engine stops", 40, operate::stop),
 ];
 
-/// Returns the directory of the screenshots.
+/// Returns the directory for the screenshots.
 fn pictures() -> PathBuf {
     root().join("target/console")
 }
 
-/// Runs the parts; see [`crate`] for the options.
+/// Runs the parts of the test; see [`crate`] for the options.
 ///
 /// # Errors
 /// Returns the first fault. The screenshot of that moment is `target/console/failed.png`.

@@ -1,19 +1,21 @@
-//! `cargo xtask crash --loops N`: kills real processes under load N times, and compares the
+//! `cargo xtask crash --loops N`: kills engine processes under load N times, and compares the
 //! journals of both sides.
 //!
-//! The loop is a test of the command line; here it kills the release program, for any number of
-//! loops.
+//! The loop itself is a test of the crate transfix-cli. This command runs the test with the release
+//! build and any number of loops.
 
 use std::process::Command;
 
 use crate::served::release_program;
 use crate::{Outcome, root};
 
-/// The command line test. The store has a test program of the same name with another test.
+/// The name of the test in transfix-cli, with `--exact`, because the crate transfix-store also has
+/// a test program called `kill`.
 const TEST: &str = "kills_lose_and_double_nothing";
-/// The engine test with an application thread.
+/// The name of the engine test that kills a process with an application thread.
 const POOL_TEST: &str = "each_message_is_answered_once_however_often_the_process_is_killed";
-/// The gateway tests. Each of them kills N times.
+/// The filter for the gateway tests. Each of these three tests kills a gateway N/3 times, rounded
+/// up.
 const GATEWAY_TESTS: &str = "command_line::gateway_kills::";
 
 const USAGE: &str = "usage: cargo xtask crash [--loops N] [--seed S]
@@ -26,7 +28,7 @@ one of twelve configurations: three modes, with and without application threads,
 with durability `process` and with `power`: each order must be answered once. Last,
 each of three tests kills a gateway N/3 times. N is 1,000 by default.";
 
-/// Runs the loops.
+/// Runs the crash tests.
 ///
 /// # Errors
 /// If an argument is wrong, or a message was lost or duplicated.
@@ -46,7 +48,8 @@ pub fn run(args: &[String]) -> Outcome {
     }
     let program = release_program()?;
     let mut command = Command::new("cargo");
-    // `--workspace` gives the same features as `cargo test --workspace`, so nothing is built twice.
+    // `--workspace` selects the same features as `cargo test --workspace`, so that cargo reuses the
+    // build.
     command
         .args(["test", "--workspace", "--test", "kill", "--", "--exact", TEST, "--nocapture"])
         .env("TRANSFIX_KILLS", loops.to_string())
@@ -79,7 +82,8 @@ mod tests {
 
     use super::*;
 
-    /// A filter that matches no test would run nothing and succeed.
+    /// Each filter names an existing test, because a filter without a match would run nothing and
+    /// succeed.
     #[test]
     fn each_filter_fits_a_test() {
         let module = GATEWAY_TESTS.trim_end_matches("::").rsplit("::").next().unwrap();

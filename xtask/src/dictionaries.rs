@@ -1,8 +1,9 @@
-//! `cargo xtask dictionaries`: writes dictionaries/*.xml from the published files.
+//! `cargo xtask dictionaries`: writes the files dictionaries/*.xml from the published
+//! specifications.
 //!
-//! Invariants: the same sources give the same bytes, and each written file loads. If two sources of
-//! a version disagree, the difference is printed and `VERSIONS` selects the source. A requirement
-//! that a version seems to have forgotten is an error (`forgotten.rs`).
+//! Invariants: the same sources always give the same bytes, and each written file can be loaded. If
+//! two sources of a version disagree, the difference is printed, and `VERSIONS` states which source
+//! applies. If a version seems to have forgotten a requirement, the command fails (`forgotten.rs`).
 
 mod amend;
 mod compare;
@@ -17,15 +18,15 @@ use transfix_dictionary::{Dictionary, Draft};
 
 use crate::{Outcome, root, shown};
 
-/// A standard dictionary and its sources.
+/// A standard dictionary, with the published files from which it is made.
 struct Version {
-    /// Name of the written file, without `.xml`.
+    /// The name of the written file, without `.xml`.
     name: &'static str,
-    /// The authoritative file, below the source directory.
+    /// The path of the authoritative file, relative to the source directory.
     source: &'static str,
-    /// The file to compare with.
+    /// The path of a second file to compare with the authoritative file.
     other: Option<&'static str>,
-    /// The file that lists fields with values beside their codes.
+    /// The path of the file that lists the fields whose values may also lie outside their codes.
     unions: Option<&'static str>,
 }
 
@@ -64,7 +65,8 @@ const VERSIONS: &[Version] = &[
 
 const LATEST: &str = "orchestra/OrchestraFIXLatest.xml";
 
-/// Writes the files; with `--check` compares them with the generated text.
+/// Writes the dictionary files. With `--check`, compares the existing files with the generated text
+/// instead.
 ///
 /// # Errors
 /// If an argument is unknown, a source is missing or wrong, or, with `--check`, a committed file
@@ -110,7 +112,8 @@ pub fn run(args: &[String]) -> Outcome {
     Err(format!("not what would be written (run cargo xtask dictionaries): {}", stale.join(", ")))
 }
 
-/// Returns one dictionary and its text. Differences go to the report.
+/// Returns the dictionary of a version and its text. Differences between the sources are added to
+/// the report.
 fn convert(
     version: &Version,
     source: &Path,

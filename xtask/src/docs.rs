@@ -1,12 +1,12 @@
-//! `cargo xtask docs`: writes the pages that are generated from tables of the code and from
-//! records.
+//! `cargo xtask docs`: writes the pages and parts of pages that are generated from code tables and
+//! from benchmark records.
 
 use std::process::Command;
 
 use crate::{Outcome, root};
 
-/// The tests that compare a page with its table. If the variable is set, a test writes the page
-/// first.
+/// The generated pages, each with the test that compares the page with its table. If
+/// `TRANSFIX_WRITE_DOCS` is set, the test writes the page first.
 const PAGES: &[(&str, [&str; 2], &str)] = &[
     ("transfix-codec", ["all", "reasons"], "docs/validation.md"),
     ("transfix-session", ["all", "cases"], "book/src/states.md, resets.md"),
@@ -15,10 +15,10 @@ const PAGES: &[(&str, [&str; 2], &str)] = &[
     ("transfix", ["all", "switches::may_send"], "book/src/offline.md"),
 ];
 
-/// Counts the hard sentences of all pages. This step comes last.
+/// The list of sentences that are hard to read. It is written last, because it covers all pages.
 const PROSE: (&str, [&str; 2], &str) = ("xtask", ["tidy", ""], "xtask/prose.txt");
 
-/// Writes all pages.
+/// Writes all generated pages.
 ///
 /// # Errors
 /// If a page's test fails, or cargo does not start.
@@ -32,7 +32,7 @@ pub fn run() -> Outcome {
     Ok(format!("written: {}\n{figures}", written.join(", ")))
 }
 
-/// Runs the test of a page so that the test writes the page.
+/// Writes a page by running the page's test in write mode.
 fn write(
     (package, [program, test], page): &(&str, [&str; 2], &'static str),
 ) -> Result<&'static str, String> {

@@ -1,9 +1,9 @@
-//! `cargo xtask figures`: the measured figures of README.md, BENCHMARKS.md and COMPARE.md, from one
-//! source.
+//! `cargo xtask figures`: maintains the measured figures in README.md, BENCHMARKS.md and COMPARE.md
+//! from one source.
 //!
-//! `bench/results` has the records. The pages have blocks between markers; `cargo xtask docs`
-//! writes the blocks and `cargo test` compares them. Invariant: each figure in a block comes from a
-//! record.
+//! `bench/results` contains the records of benchmarks. The pages contain generated blocks between
+//! markers: `cargo xtask docs` writes the blocks, and `cargo test` compares them with the records.
+//! Invariant: each figure in a block comes from a record.
 
 mod compare;
 mod record;
@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::{Outcome, root};
 pub(crate) use record::text as record_text;
 
-/// Pages with blocks.
+/// The pages that contain generated blocks.
 const PAGES: [&str; 3] = ["README.md", "BENCHMARKS.md", "COMPARE.md"];
 const INSTRUCTIONS: &str = "bench/instructions.txt";
 
@@ -27,7 +27,7 @@ const END: &str = "<!-- end of figures -->";
 const USAGE: &str = "usage: cargo xtask figures [--write | --record all|NAME... [--short]]
 names: latency, codec, echo, round-trip, router, hftest, throughput";
 
-/// Returns the path of a benchmark's record.
+/// Returns the path of the record of a benchmark.
 fn path(name: &str) -> String {
     format!("bench/results/{name}.json")
 }
@@ -40,7 +40,7 @@ fn read(name: &str) -> Result<Value, String> {
     serde_json::from_str(&text).map_err(|error| format!("{path}: {error}"))
 }
 
-/// The recorded figures.
+/// All records of benchmarks, from which the blocks are generated.
 struct Records {
     latency: Value,
     codec: Value,
@@ -50,9 +50,9 @@ struct Records {
     hftest: Value,
     hftest_codec: Value,
     throughput: Value,
-    /// Instructions of one turn.
+    /// The number of instructions that one turn of a link executes.
     turn: u64,
-    /// Distribution of the instructions over functions.
+    /// The distribution of the turn's instructions over functions.
     profile: Value,
 }
 
@@ -76,7 +76,7 @@ impl Records {
         })
     }
 
-    /// Returns the block with this name.
+    /// Returns the text of the block with this name.
     fn block(&self, name: &str) -> Result<String, String> {
         let block = match name {
             "latency" => tables::latency(&self.latency),
@@ -97,7 +97,7 @@ impl Records {
         block.ok_or_else(|| format!("the records lack what the block `{name}` shows"))
     }
 
-    /// Returns the page with all blocks rewritten.
+    /// Returns the text of the page, with all blocks generated again.
     fn page(&self, page: &str) -> Result<String, String> {
         let (mut written, mut rest) = (String::new(), page);
         while let Some((before, block)) = rest.split_once(BEGIN) {
@@ -112,7 +112,7 @@ impl Records {
     }
 }
 
-/// Writes the blocks of the pages.
+/// Writes the generated blocks into the pages.
 ///
 /// # Errors
 /// If a page or a record cannot be read or written.
@@ -127,7 +127,7 @@ pub fn write() -> Outcome {
     Ok(format!("written: {}", PAGES.join(", ")))
 }
 
-/// Compares the blocks of the pages with the records.
+/// Checks that the blocks in the pages agree with the records.
 ///
 /// # Errors
 /// If a page has other figures, or no blocks.
@@ -148,7 +148,7 @@ pub fn check() -> Outcome {
     Ok("the pages have the recorded figures".to_owned())
 }
 
-/// `cargo xtask figures [--write | --record all|NAME... [--short]]`.
+/// Runs `cargo xtask figures [--write | --record all|NAME... [--short]]`.
 ///
 /// # Errors
 /// If the pages differ from the records, or a measurement fails.

@@ -1,8 +1,9 @@
-//! `cargo xtask fuzz [--seconds N] [TARGET…]`: builds the fuzz targets and runs each for a while.
+//! `cargo xtask fuzz [--seconds N] [TARGET…]`: builds the fuzz targets, and runs each target for a
+//! while.
 //!
-//! The stable toolchain and a C++ compiler suffice: instrumentation and AddressSanitizer are flags
-//! of rustc. The fuzzer keeps new inputs in `fuzz/corpus` and failing inputs in `fuzz/artifacts`;
-//! the seeds are in `testdata`.
+//! The stable toolchain and a C++ compiler suffice, because instrumentation and AddressSanitizer
+//! are flags of rustc. The fuzzer stores new inputs in `fuzz/corpus` and failing inputs in
+//! `fuzz/artifacts`. The seeds are in `testdata`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::process::Command;
 
 use crate::{Outcome, root, shown};
 
-/// The targets, each with its seed directory in testdata.
+/// The fuzz targets, each with the directory of its seeds in testdata.
 const TARGETS: &[(&str, &str)] = &[
     ("frame", "messages"),
     ("message", "messages"),
@@ -27,10 +28,11 @@ const TARGETS: &[(&str, &str)] = &[
     ("admin", "admin"),
 ];
 const SECONDS: u64 = 60;
-/// Messages are short; longer inputs only slow down each run.
+/// The maximum length of an input, in bytes. Messages are short, and longer inputs would only slow
+/// down each run.
 const INPUT_BYTES_MAX: &str = "2048";
 
-/// Coverage in the form that libFuzzer reads, and AddressSanitizer.
+/// The compiler flags for AddressSanitizer, and for coverage in the form that libFuzzer reads.
 const RUSTFLAGS: &[&str] = &[
     "--cfg=fuzzing",
     "-Cpasses=sancov-module",
@@ -43,7 +45,7 @@ const RUSTFLAGS: &[&str] = &[
     "-Zsanitizer=address",
 ];
 
-/// Builds and runs the named targets, or all of them.
+/// Builds and runs the named targets, or all targets if none is named.
 ///
 /// # Errors
 /// If an argument is wrong, the build fails, or a target crashes. A crash reports the path of the
@@ -83,8 +85,8 @@ fn names() -> impl Iterator<Item = &'static str> {
     TARGETS.iter().map(|(name, _)| *name)
 }
 
-/// Returns the host's triple. With an explicit target, build scripts and macros are not
-/// instrumented.
+/// Returns the target triple of the host. Cargo does not instrument build scripts and macros if the
+/// target is given explicitly.
 pub(crate) fn host() -> Result<String, String> {
     let output =
         Command::new("rustc").arg("-vV").output().map_err(|error| format!("rustc -vV: {error}"))?;
@@ -93,7 +95,7 @@ pub(crate) fn host() -> Result<String, String> {
     Ok(host.ok_or("rustc -vV names no host")?.to_owned())
 }
 
-/// Builds the targets. Returns the directory of the programs.
+/// Builds the targets. Returns the directory that contains the programs.
 fn build(triple: &str, targets: &[&str]) -> Result<PathBuf, String> {
     let dir = root().join("fuzz");
     let target_dir = dir.join("target");
@@ -102,10 +104,10 @@ fn build(triple: &str, targets: &[&str]) -> Result<PathBuf, String> {
         .args(["build", "--release", "--target", triple])
         .current_dir(&dir)
         .env("CARGO_TARGET_DIR", &target_dir)
-        // Only RUSTC_BOOTSTRAP allows -Z flags on a stable toolchain.
+        // On a stable toolchain, rustc accepts -Z flags only if RUSTC_BOOTSTRAP is set.
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTFLAGS", RUSTFLAGS.join(" "));
-    // Otherwise the flags of the caller's own cargo would take precedence.
+    // If this variable of the calling cargo remained set, it would take precedence over RUSTFLAGS.
     command.env_remove("CARGO_ENCODED_RUSTFLAGS");
     for target in targets {
         command.args(["--bin", target]);
@@ -117,7 +119,7 @@ fn build(triple: &str, targets: &[&str]) -> Result<PathBuf, String> {
     Ok(target_dir.join(triple).join("release"))
 }
 
-/// Runs one target. New inputs go to its corpus.
+/// Runs one target. The fuzzer adds new inputs to the corpus of the target.
 fn fuzz(program: &Path, target: &str, seconds: u64) -> Outcome {
     let corpus = directory(&format!("fuzz/corpus/{target}"))?;
     let artifacts = directory(&format!("fuzz/artifacts/{target}"))?;
@@ -145,7 +147,7 @@ fn directory(path: &str) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// Returns the path at which libFuzzer has written the failing input.
+/// Returns the path to which libFuzzer has written the failing input.
 fn culprit(log: &str) -> String {
     let path = log.lines().find_map(|line| line.split_once("Test unit written to ")).map(|l| l.1);
     path.map_or_else(
@@ -188,7 +190,7 @@ mod tests {
         assert_eq!(culprit(""), "it left no input");
     }
 
-    /// The manifest and the table name the same targets.
+    /// The manifest of the fuzz crate and the table name the same targets.
     #[test]
     fn every_target_of_the_manifest() {
         let manifest = fs::read_to_string(root().join("fuzz/Cargo.toml")).unwrap();

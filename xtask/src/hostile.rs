@@ -1,16 +1,16 @@
-//! `cargo xtask hostile`: attacks of strangers and counterparties on a real server, over plain TCP
-//! and TLS, while an honest counterparty trades.
+//! `cargo xtask hostile`: attacks a real server as strangers and counterparties would, over plain
+//! TCP and TLS, while an honest counterparty trades.
 //!
 //! Checks: the server survives. The honest counterparty gets each answer, in order. Each attack has
-//! its expected result, and a counterparty can log on right afterwards. In the end memory,
-//! descriptors and threads are freed, and the log has a bounded number of lines.
+//! its expected result, and a counterparty can log on right afterwards. At the end, memory, file
+//! descriptors and threads are freed, and the log has a limited number of lines.
 //!
-//! The waiting time of the honest counterparty is measured in alternating turns with and without
-//! attacks. The run fails if p99 with attacks exceeds 1.5 times p99 without: the median of all
-//! pairs and their whole interval. With `--each` every attack has its own turn, and attacks beyond
-//! the limit are listed. Such an attack fails no run, because a single pair on a shared machine may
-//! show other load. The honest counterparty and the attackers have separate CPUs if there are two
-//! or more.
+//! The response time of the honest counterparty is measured in alternating periods with and without
+//! attacks. The run fails if p99 with attacks exceeds 1.5 times p99 without attacks, both for the
+//! median of all pairs and for its whole interval. With `--each`, each attack has its own period,
+//! and attacks beyond the limit are listed. A listed attack does not fail the run, because other
+//! programs may have disturbed a single pair. If the machine has at least two CPUs, the honest
+//! counterparty and the attackers use separate CPUs.
 #![allow(clippy::disallowed_methods, reason = "what a real process does takes real time")]
 
 mod administrators;
@@ -34,7 +34,7 @@ use honest::Honest;
 use line::Line;
 use server::{PASSWORD, Place, Server, Usage, text_of, usage_of};
 
-/// The result of a step, or the reason for its failure.
+/// The result of a step, with the reason for a failure as its error.
 type Outcome<T> = Result<T, String>;
 
 const USAGE: &str = "usage: cargo xtask hostile [--list] [--only TEXT] [--plain | --tls] [--short]
@@ -53,26 +53,29 @@ turns must be above 1.5, and its 95 % interval too. A single attack above 1.5 fa
 neither does a run of fewer than 12 pairs, such as a short one.
 It needs openssl, and builds the server.";
 
-/// Log lines that one attack may cause: a burst for each of two or three causes.
+/// The maximum number of log lines that an attack may cause: a burst of lines for each of two or
+/// three causes.
 const LINES_MAX: usize = 60;
-/// Attacks between two pauses in which only the honest counterparty is active.
+/// The number of attacks between two pauses, in which only the honest counterparty is active.
 const IN_A_SLICE: usize = 12;
-/// Limit of p99 of the honest counterparty, relative to p99 without attacks. A run fails if its
-/// median exceeds the limit; a single attack is only reported.
+/// The maximum ratio of p99 with attacks to p99 without attacks, for the honest counterparty. The
+/// run fails if the median ratio exceeds the limit; a single attack beyond the limit is only
+/// reported.
 const SLOWED: f64 = 1.5;
-/// Pairs of turns required for a verdict on times. A short run shares its machine with other
-/// checks.
+/// The minimum number of period pairs for a judgment of the ratio. A short run has fewer pairs,
+/// because it shares its machine with other checks.
 const JUDGED: usize = 12;
-/// Length of such a pause.
+/// The duration of a pause between attacks.
 const PAUSE: Duration = Duration::from_millis(1_500);
-/// Time limit for the release of an attack's resources. An idle blocking thread stays for 10 s.
+/// The time limit for the release of an attack's resources. An idle blocking thread of the server
+/// lives for 10 s.
 const SETTLED: Duration = Duration::from_secs(20);
-/// Allowed growth of memory at the end, in KiB.
+/// The memory that the server may have gained at the end, in KiB.
 const GROWTH_KIB: u64 = 24 << 10;
-/// Bytes that the venue and its store keep for each order of the honest counterparty.
+/// The number of bytes that the venue and its store keep for each order of the honest counterparty.
 const ORDER_BYTES: u64 = 500;
 
-/// The port that an attack targets.
+/// The port of the server that an attack targets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum On {
     Both,
@@ -80,16 +83,16 @@ enum On {
     Tls,
 }
 
-/// An attack, with its name and its expected result.
+/// An attack, with its name and expected result.
 struct Attack {
     name: String,
     on: On,
-    /// The expected result.
+    /// The description of the expected result.
     expects: String,
     run: Box<Run>,
 }
 
-/// Performs the attack. An error describes the unmet expectation.
+/// The function that performs an attack. It returns an error if the result is not the expected one.
 type Run = dyn Fn(&Field<'_>) -> Outcome<()> + Sync;
 
 fn attack(
@@ -109,12 +112,13 @@ fn on(
     Attack { name: name.to_owned(), on, expects: expects.to_owned(), run: Box::new(run) }
 }
 
-/// The environment of an attack.
+/// The server under attack, as an attack sees it.
 struct Field<'s> {
     plain: &'s str,
     tls: &'s str,
     is_tls: bool,
-    /// The address of the administration over HTTP, its address over FIX, and an operator's token.
+    /// The address of the admin interface over HTTP. The next fields are its address over FIX and
+    /// the token of an operator.
     admin: &'s str,
     fix_admin: &'s str,
     token: &'s str,
@@ -129,12 +133,12 @@ impl<'s> Field<'s> {
         Self { plain, tls, is_tls, admin, fix_admin, token, process, log }
     }
 
-    /// Returns the memory of the server, in KiB.
+    /// Returns the memory in use by the server, in KiB.
     fn memory_kib(&self) -> Outcome<u64> {
         usage_of(self.process).map(|usage| usage.memory_kib)
     }
 
-    /// Returns the server's log so far.
+    /// Returns the text that the server has logged so far.
     fn log(&self) -> String {
         text_of(self.log)
     }
@@ -143,23 +147,23 @@ impl<'s> Field<'s> {
         if self.is_tls { self.tls } else { self.plain }
     }
 
-    /// Returns the suffix of the names of this port's sessions.
+    /// Returns the suffix that the names of this port's sessions have.
     fn mark(&self) -> &'static str {
         if self.is_tls { "T" } else { "" }
     }
 
-    /// Opens a connection without sending anything.
+    /// Opens a connection and sends nothing.
     fn stranger(&self, name: &str) -> Outcome<Line> {
         let name = format!("{name}{}", self.mark());
         if self.is_tls { Line::tls(self.tls, &name) } else { Line::plain(self.plain, &name) }
     }
 
-    /// Connects a hostile counterparty and logs on.
+    /// Connects and logs on as a hostile counterparty.
     fn liar(&self) -> Outcome<Line> {
         self.logged_on("LIAR")
     }
 
-    /// Logs on as soon as the session's last connection has ended.
+    /// Logs on to the session `name` as soon as its previous connection has ended.
     fn logged_on(&self, name: &str) -> Outcome<Line> {
         let until = Instant::now() + line::PATIENCE;
         loop {
@@ -172,7 +176,7 @@ impl<'s> Field<'s> {
         }
     }
 
-    /// Checks that another counterparty can log on and out.
+    /// Checks that another counterparty can still log on and out.
     fn probe(&self) -> Outcome<()> {
         let mut line = self.logged_on("PROBE").map_err(|why| format!("PROBE: {why}"))?;
         line.say("5", "");
@@ -180,7 +184,7 @@ impl<'s> Field<'s> {
     }
 }
 
-/// The options of the command line.
+/// The command-line options of `cargo xtask hostile`.
 #[derive(Default)]
 struct Wanted {
     lists: bool,
@@ -224,7 +228,7 @@ impl Wanted {
     }
 }
 
-/// Runs the verb.
+/// Runs the command `cargo xtask hostile`.
 ///
 /// # Errors
 /// Returns the checks that failed.
@@ -250,7 +254,7 @@ pub fn run(args: &[String]) -> crate::Outcome {
     Ok(report)
 }
 
-/// Runs all attacks over one of the two transports.
+/// Runs all attacks over plain TCP or over TLS.
 fn over(program: &Path, attacks: &[Attack], is_tls: bool, in_a_slice: usize) -> Outcome<String> {
     let dir = Folder::new()?;
     let mut server = Server::start(program, &dir.0)?;
@@ -258,7 +262,8 @@ fn over(program: &Path, attacks: &[Attack], is_tls: bool, in_a_slice: usize) -> 
     let field = Field::of(&place, is_tls);
     let honest = Honest::start(field.plain)?;
     field.probe()?;
-    // The memory of a password check stays allocated.
+    // The first password check allocates memory that the server keeps. It takes place before the
+    // measurement of memory begins.
     Line::plain(field.plain, "HASHED")?.log_on(&format!("141=Y|554={PASSWORD}|"))?;
     thread::sleep(PAUSE);
     let before = server.usage()?;
@@ -266,7 +271,7 @@ fn over(program: &Path, attacks: &[Attack], is_tls: bool, in_a_slice: usize) -> 
     let attacks: Vec<_> = attacks.iter().filter(|attack| attack.on != skipped).collect();
     let (mut failed, mut most) = (Vec::new(), (0, String::new()));
     for (n, slice) in attacks.chunks(in_a_slice).enumerate() {
-        // Slices with attacks have odd numbers.
+        // Odd slice numbers mark the periods with attacks.
         honest.slice(2 * n + 1);
         for attack in slice {
             let begin = server.log().lines().count();
@@ -285,7 +290,8 @@ fn over(program: &Path, attacks: &[Attack], is_tls: bool, in_a_slice: usize) -> 
             let told =
                 outcome.as_ref().map_or_else(|why| format!("FAILED: {why}"), |()| "ok".into());
             let over = if is_tls { "tls  " } else { "plain" };
-            // An error means that the reader has closed the output.
+            // The result is ignored, because an error only means that the reader has closed the
+            // output.
             let _ =
                 writeln!(std::io::stderr(), "{over} {:55} {lines:3} lines  {told}", attack.name);
             failed.extend(outcome.err().map(|why| format!("{}: {why}", attack.name)));
@@ -321,12 +327,13 @@ fn over(program: &Path, attacks: &[Attack], is_tls: bool, in_a_slice: usize) -> 
     }
 }
 
-/// Runs an attack at the lowest priority, as if from another machine: it uses only spare CPU time.
-/// The server's work for an attack counts in full.
+/// Runs an attack at the lowest priority, so that it uses only spare CPU time, as if it came from
+/// another machine. The server's work for the attack has normal priority.
 fn from_elsewhere(attack: impl FnOnce() -> Outcome<()> + Send) -> Outcome<()> {
     thread::scope(|scope| {
         let attacker = scope.spawn(|| {
-            // On Linux the nice value belongs to the thread, and its children inherit it.
+            // On Linux, the nice value belongs to the thread, and threads started by it inherit the
+            // value.
             nice(19).map_err(|error| format!("nice: {error}"))?;
             stay(Machine::OfAttackers)?;
             attack()
@@ -335,7 +342,7 @@ fn from_elsewhere(attack: impl FnOnce() -> Outcome<()> + Send) -> Outcome<()> {
     })
 }
 
-/// The machine that a thread represents.
+/// The simulated machine to which a thread belongs, which determines its CPUs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Machine {
     OfHonest,
@@ -343,9 +350,9 @@ enum Machine {
 }
 
 /// Pins the thread and its children to the CPUs of this machine. The honest counterparty has the
-/// last CPU, attackers have the others, and the server has all. Otherwise starting and ending
-/// attack programs would delay the measuring thread: a non-preemptive kernel then blocks other
-/// threads for milliseconds.
+/// last CPU, the attackers have the other CPUs, and the server may use all. Without the separation,
+/// the start and end of attack programs would delay the measuring thread, because a non-preemptive
+/// kernel then blocks other threads for milliseconds.
 fn stay(machine: Machine) -> Outcome<()> {
     let failed = |error| format!("CPUs: {error}");
     let mut cpus = sched_getaffinity(None).map_err(failed)?;
@@ -365,7 +372,7 @@ fn stay(machine: Machine) -> Outcome<()> {
     sched_setaffinity(None, &cpus).map_err(failed)
 }
 
-/// A directory that is removed on drop.
+/// A directory that is removed with its contents on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -382,8 +389,8 @@ impl Drop for Folder {
     }
 }
 
-/// Waits until the server's resources are back, for `SETTLED` at most. Returns the usage and the
-/// resources that are not back.
+/// Waits until the server has released all resources, for `SETTLED` at most. Returns the resource
+/// usage, and descriptions of the resources that are still in use.
 fn settled(server: &Server, before: Usage, allowed_kib: u64) -> Outcome<(Usage, Vec<String>)> {
     let until = Instant::now() + SETTLED;
     loop {
@@ -396,7 +403,7 @@ fn settled(server: &Server, before: Usage, allowed_kib: u64) -> Outcome<(Usage, 
     }
 }
 
-/// Returns the resources that are not back.
+/// Returns descriptions of the resources that the server has not released.
 fn growth(before: Usage, after: Usage, allowed_kib: u64) -> Vec<String> {
     let mut grown = Vec::new();
     if after.memory_kib > before.memory_kib + allowed_kib {
@@ -413,21 +420,23 @@ fn growth(before: Usage, after: Usage, allowed_kib: u64) -> Vec<String> {
     grown
 }
 
-/// Returns a log line with control characters, which could control a reader's terminal.
+/// Returns the first log line with control characters, which could manipulate the terminal of a
+/// reader.
 fn control_characters(log: &str) -> Option<String> {
     let is_bad = |c: char| c.is_control() && c != '\n' && c != '\t';
     let line = log.lines().find(|line| line.chars().any(is_bad))?;
     Some(format!("the log has control characters: {}", line.escape_debug()))
 }
 
-/// Returns the `percent` quantile of the times in this slice.
+/// Returns the `percent` quantile of the response times in this slice.
 fn quantile(times: &[(usize, Duration)], slice: usize, percent: usize) -> Option<Duration> {
     let mut all: Vec<_> = times.iter().filter(|(n, _)| *n == slice).map(|(_, t)| *t).collect();
     all.sort_unstable();
     all.get((all.len() * percent / 100).min(all.len().saturating_sub(1))).copied()
 }
 
-/// Returns the attacks, one per slice, during which the honest counterparty waited long.
+/// Returns the names of the attacks that slowed down the honest counterparty. Each attack has its
+/// own slice.
 fn slowed(times: &[(usize, Duration)], names: &[&str]) -> String {
     let mut text = String::new();
     for (n, name) in names.iter().enumerate() {
@@ -441,10 +450,11 @@ fn slowed(times: &[(usize, Duration)], names: &[&str]) -> String {
     text
 }
 
-/// A turn with attacks and the following turn without: ratio, time with, time without.
+/// A pair of slices, the first with attacks and the next without: the ratio, the response time with
+/// attacks, the response time without.
 type Pair = (f64, Duration, Duration);
 
-/// Returns all pairs for this percentile, smallest ratio first.
+/// Returns the pairs of all slices for this percentile, in ascending order of the ratio.
 fn ratios(times: &[(usize, Duration)], percent: usize) -> Vec<Pair> {
     let slices = times.iter().map(|(slice, _)| *slice).max().unwrap_or_default();
     let of = |slice: usize| quantile(times, slice, percent);
@@ -457,10 +467,11 @@ fn ratios(times: &[(usize, Duration)], percent: usize) -> Vec<Pair> {
     pairs
 }
 
-/// Returns the 95 % confidence interval of the median; `None` for fewer than 6 pairs.
+/// Returns the 95 % confidence interval of the median ratio, or `None` if there are fewer than 6
+/// pairs.
 fn interval(pairs: &[Pair]) -> Option<(f64, f64)> {
     let count = pairs.len();
-    // The ranks of a median, by the normal approximation of the sign test.
+    // The ranks around the median follow from the normal approximation of the sign test.
     let half_width = 1.96 * (count as f64).sqrt() / 2.0;
     let below = (count as f64 / 2.0 - half_width).floor();
     (count >= 6).then(|| {
@@ -469,7 +480,8 @@ fn interval(pairs: &[Pair]) -> Option<(f64, f64)> {
     })
 }
 
-/// Returns an error if the honest counterparty waited too long in the whole run.
+/// Returns an error message if the attacks slowed down the honest counterparty too much in the
+/// whole run.
 fn too_slow(pairs: &[Pair]) -> Option<String> {
     let median = pairs.get(pairs.len() / 2)?.0;
     let (low, high) = interval(pairs)?;
@@ -482,7 +494,8 @@ fn too_slow(pairs: &[Pair]) -> Option<String> {
     })
 }
 
-/// Returns the waiting times of the honest counterparty, with and without attacks.
+/// Returns a text that compares the response times of the honest counterparty with and without
+/// attacks.
 fn compared(times: &[(usize, Duration)]) -> String {
     let mut text = String::new();
     for percent in [50, 99] {
@@ -506,7 +519,7 @@ fn compared(times: &[(usize, Duration)]) -> String {
 mod tests {
     use super::*;
 
-    /// Returns the times of a run whose pairs have these ratios of p99.
+    /// Returns the response times of a run whose pairs have these ratios of p99.
     fn run_of(ratios: &[f64]) -> Vec<(usize, Duration)> {
         let alone = Duration::from_micros(100);
         let pair =

@@ -1,11 +1,11 @@
-//! `cargo xtask instructions`: counts the instructions of a link's turn, and of the parts that the
-//! codec and the store do for a message. All counts are guarded.
+//! `cargo xtask instructions`: counts the instructions of a link's turn, and of the work of codec
+//! and store for a message. The command fails if a count has grown beyond its margin.
 //!
-//! Callgrind gives the same count for the same binary on any machine of the kind, under any load.
-//! Callgrind does not support AVX-512, so vector code is counted as AVX2. `bench/instructions.txt`
-//! has the recorded counts; a count above its margin fails. `cargo xtask instructions hostile`
-//! limits the cost of hostile bytes. `cargo xtask instructions profile` shows the distribution over
-//! a turn.
+//! Callgrind gives the same count for the same binary on similar machines, under any load.
+//! Callgrind does not support AVX-512, so vector code is counted with AVX2.
+//! `bench/instructions.txt` contains the recorded counts. `cargo xtask instructions hostile` limits
+//! the cost of hostile bytes. `cargo xtask instructions profile` shows how the instructions of a
+//! turn are distributed.
 
 mod hostile;
 mod profile;
@@ -16,18 +16,22 @@ use std::process::Command;
 
 use crate::{Outcome, root};
 
-/// Turns counted, after the same number of uncounted turns for the logon and growing buffers.
+/// The number of counted turns. The same number of turns runs before, so that the logon and the
+/// growth of buffers are not counted.
 const TURNS: u64 = 2_000;
-/// Accepted growth of a turn in percent, because compilers differ.
+/// The accepted growth of a turn's count, in percent. Different compilers produce slightly
+/// different counts.
 const MARGIN_PERCENT: u64 = 2;
-/// The accepted growth of parts of a turn, in percent. The instructions of a vectorized loop depend
-/// on memory addresses, which even another source path changes.
+/// The accepted growth for the parts of a turn, in percent. The instruction count of a vectorized
+/// loop depends on memory addresses, which even a different source path changes.
 const MARGIN_PERCENT_PART: u64 = 10;
-/// A count above the margin is repeated, because the memory layout differs each time.
+/// The maximum number of runs for a count above the margin. A run is repeated because the memory
+/// layout differs each time.
 const TRIES: u32 = 3;
 const RECORD: &str = "bench/instructions.txt";
 
-/// The counted subjects: name, and arguments of `count` before the repetitions.
+/// The counted subjects: the name, and the arguments of the program `count` before the number of
+/// repetitions.
 const COUNTED: &[(&str, &[&str])] = &[
     ("turn", &["turn"]),
     ("turn seldom", &["turn", "seldom"]),
@@ -52,7 +56,7 @@ const COUNTED: &[(&str, &[&str])] = &[
     ("validate-fix42", &["codec", "validate-fix42", "fixed"]),
 ];
 
-/// Counts, and compares with the record; `--record` rewrites the record.
+/// Counts all subjects, and compares the counts with the record. `--record` rewrites the record.
 ///
 /// # Errors
 /// If valgrind is missing, the build fails, or a count exceeds the margin.
@@ -97,7 +101,7 @@ pub fn run(args: &[String]) -> Outcome {
     verdict(&counts?, &text)
 }
 
-/// Returns the recorded count of this name.
+/// Returns the count that is recorded under this name.
 fn recorded(name: &str, record: &str) -> Result<u64, String> {
     let line = record.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     line.and_then(|count| count.parse().ok())
@@ -109,7 +113,7 @@ fn is_within(name: &str, counted: u64, recorded: u64) -> bool {
     counted <= recorded + recorded * margin / 100
 }
 
-/// Checks these counts against the record and its margins.
+/// Compares these counts with the record. Returns an error if a count exceeds its margin.
 fn verdict(counts: &[(&str, u64)], record: &str) -> Outcome {
     let (mut lines, mut has_grown) = (Vec::new(), false);
     for (name, counted) in counts {
@@ -135,7 +139,8 @@ fn verdict(counts: &[(&str, u64)], record: &str) -> Outcome {
 fn build() -> Result<std::path::PathBuf, String> {
     let status = Command::new(env!("CARGO"))
         .args(["rustc", "--profile", "dist", "--package", "transfix-bench", "--example", "count"])
-        // The profile strips the names of functions and lines.
+        // The function names are needed for counting, and are not in the file records: the profile
+        // would otherwise strip all symbols.
         .args(["--", "-C", "strip=none"])
         .current_dir(root())
         .status()
@@ -148,12 +153,14 @@ fn build() -> Result<std::path::PathBuf, String> {
     Ok(target.join("dist/examples/count"))
 }
 
-/// Returns the instructions of one repetition of `count`.
+/// Returns the number of instructions of one repetition of a subject.
 fn count(program: &Path, args: &[&str]) -> Result<u64, String> {
-    // Orders are encoded beforehand; a turn is NewOrderSingle(D) in, ExecutionReport(8) out.
+    // The orders are encoded before counting begins. A turn receives a NewOrderSingle(D) and sends
+    // an ExecutionReport(8).
     let only: &[&str] = match args {
         ["turn", ..] => &["--collect-atstart=no", "--toggle-collect=*Probe*turn*"],
-        // The store's helper threads execute a varying number of instructions.
+        // Only the functions of the measuring thread are counted, because the store's helper
+        // threads execute a varying number of instructions.
         ["store", ..] => &["--collect-atstart=no", "--toggle-collect=*count*store_*"],
         _ => &[],
     };
@@ -161,7 +168,8 @@ fn count(program: &Path, args: &[&str]) -> Result<u64, String> {
     Ok((all(2 * TURNS)? - all(TURNS)?) / TURNS)
 }
 
-/// Returns the instructions of a run, or of the part that `only` selects.
+/// Returns the number of instructions of a whole run, or of the part that the callgrind options in
+/// `only` select.
 fn collected(program: &Path, only: &[&str], args: &[&str]) -> Result<u64, String> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])

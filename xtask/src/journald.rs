@@ -1,8 +1,8 @@
 //! `cargo xtask journald`: checks that a real journald stores a venue's events with all their
 //! fields.
 //!
-//! The journald runs in a systemd namespace, with separate sockets and files. Afterwards all of
-//! them are removed.
+//! The test starts its own journald in a systemd namespace, with separate sockets and files, which
+//! are all removed at the end.
 #![allow(clippy::disallowed_methods, reason = "what a real process does takes real time")]
 
 use std::fs;
@@ -22,13 +22,13 @@ const USAGE: &str = "usage: cargo xtask journald
 Starts a journald beside that of the machine, and a venue that tells it its events. Needs root and
 systemd-journald, which need not be the machine's first process (Debian: apt-get install systemd).";
 
-/// Paths in Debian and other distributions.
+/// The possible paths of journald, for Debian and other distributions.
 const PROGRAMS: [&str; 2] = ["/usr/lib/systemd/systemd-journald", "/lib/systemd/systemd-journald"];
 
-/// The log's text about a stranger.
+/// The event text that the venue logs about a stranger.
 const NO_MESSAGE: &str = "closed: the first bytes are no FIX message";
 
-/// A journald. Dropping this value ends the process.
+/// A running journald. Dropping this value ends the process.
 struct Journald {
     program: PathBuf,
     name: String,
@@ -65,7 +65,8 @@ impl Journald {
                 let _ = child.stderr.take().map(|mut err| err.read_to_string(&mut said));
                 return Ok(Err(format!("it has ended with {status}: {said}")));
             }
-            // An old socket file may exist, so a connection shows whether journald runs.
+            // The socket file may be left from an earlier run, so only a successful connection
+            // shows that journald is running.
             let to = std::os::unix::net::UnixDatagram::unbound();
             let is_heard = to.and_then(|to| to.connect(&socket)).is_ok();
             if is_heard { Ok(Ok(())) } else { Err("it makes no socket".to_owned()) }
@@ -84,7 +85,7 @@ impl Journald {
         format!("/run/systemd/journal.{}/socket", self.name)
     }
 
-    /// Returns the events of the venue, in order.
+    /// Returns the stored events of the venue in chronological order.
     fn entries(&self) -> Result<Vec<Value>, String> {
         let output = Command::new("journalctl")
             .args(["--namespace", &self.name, "--identifier", "transfix", "--no-pager"])
@@ -100,7 +101,7 @@ impl Journald {
         entries.map_err(|error| format!("journalctl: {error}"))
     }
 
-    /// Waits for an event with this code and these fields.
+    /// Waits until an event with this code and these fields is stored, and returns the event.
     fn has(&self, code: u64, fields: &[(&str, &str)]) -> Result<Value, String> {
         let code = code.to_string();
         until(|| {
@@ -123,7 +124,7 @@ impl Drop for Journald {
     fn drop(&mut self) {
         self.end();
         let _ = fs::remove_dir_all(format!("/run/systemd/journal.{}", self.name));
-        // Its files are below the machine id.
+        // The files of journald are in a directory whose name contains the machine ID.
         for journals in ["/run/log/journal", "/var/log/journal"] {
             for dir in fs::read_dir(journals).into_iter().flatten().flatten() {
                 if dir.file_name().to_string_lossy().ends_with(&format!(".{}", self.name)) {
@@ -134,7 +135,7 @@ impl Drop for Journald {
     }
 }
 
-/// Runs the verb.
+/// Runs the command `cargo xtask journald`.
 ///
 /// # Errors
 /// If journald cannot run here, or lacks an event.
@@ -142,7 +143,8 @@ pub fn run(args: &[String]) -> Outcome {
     if !args.is_empty() {
         return Err(USAGE.to_owned());
     }
-    // The program is built first, because an idle journald ends after half a minute.
+    // The program is built before journald starts, because an idle journald ends after half a
+    // minute.
     let program = program()?;
     let mut journald = Journald::start()?;
     let dir = Dir::new("journald")?;
@@ -173,7 +175,7 @@ pub fn run(args: &[String]) -> Outcome {
     drop(client);
     journald.has(2002, &[("SESSION", "FIX.4.4:VENUE->DESK")])?;
     many_lines(&journald, &program, &dir, &served)?;
-    // A restarted journald is found again with the next event or the one after.
+    // After a restart of journald, the venue reconnects with the next event or the one after it.
     journald.end();
     journald.run()?;
     let before = journald.entries()?.len();
@@ -190,7 +192,7 @@ pub fn run(args: &[String]) -> Outcome {
     ))
 }
 
-/// Checks that a value of several lines is stored unchanged.
+/// Checks that journald stores a value with several lines unchanged.
 fn many_lines(
     journald: &Journald,
     program: &Path,
@@ -220,14 +222,14 @@ fn many_lines(
     }
 }
 
-/// Sends bytes that are no message, and waits until the venue closes the connection.
+/// Sends bytes that are not a FIX message, and waits until the venue closes the connection.
 fn stranger(address: &str) -> Result<(), String> {
     let wrong = |error: std::io::Error| format!("{address}: {error}");
     let mut stream = TcpStream::connect(address).map_err(wrong)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(wrong)?;
     stream.write_all(b"8=FIX.4.4\x019=5\x0135=A\x0149=DESK\x01").map_err(wrong)?;
     stream.write_all(&[b'x'; 300]).map_err(wrong)?;
-    // A reset is an end, too.
+    // The result is ignored, because a reset also ends the connection.
     let _ = stream.read(&mut [0; 100]);
     Ok(())
 }

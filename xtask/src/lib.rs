@@ -1,4 +1,4 @@
-//! The project's maintenance tasks, one module per verb of `cargo xtask`.
+//! The maintenance tasks of the project, with one module for each command of `cargo xtask`.
 #![forbid(unsafe_code)]
 
 pub mod book;
@@ -27,7 +27,7 @@ pub mod tidy;
 
 use std::path::{Path, PathBuf};
 
-/// The outcome of a verb: its report, or its error.
+/// The outcome of a command: its report, or its error message.
 pub type Outcome = Result<String, String>;
 
 /// Returns the root directory of the project.
@@ -37,7 +37,7 @@ pub fn root() -> PathBuf {
     xtask.parent().unwrap_or(xtask).to_owned()
 }
 
-/// Returns the file's path relative to the project, for messages.
+/// Returns the path relative to the root of the project, for messages.
 fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask VERB`: dispatches to the verb.
+//! The program behind `cargo xtask`: runs the command that its first argument names.
 #![forbid(unsafe_code)]
 
 use std::io::Write;
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let (verb, args) = args.split_first().map_or(("", &[][..]), |(verb, rest)| (verb, rest));
     let outcome: Outcome = match verb {
-        // These verbs print their own progress.
+        // These commands print their own progress and results.
         "peers" => return peers::main(args),
         "scenarios" => return scenarios::main(args),
         "book" => book::run(args),
@@ -89,7 +89,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::run_with(args),
         _ => Err(USAGE.to_owned()),
     };
-    // The reader has closed the pipe, so the error has no recipient.
+    // The error is ignored, because the reader has closed the pipe.
     match outcome {
         Ok(report) => {
             let _ = writeln!(std::io::stdout(), "{report}");

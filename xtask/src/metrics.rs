@@ -1,9 +1,10 @@
-//! `cargo xtask metrics`: a real Prometheus reads the metrics of a venue that trades, and evaluates
-//! all queries of the dashboard and the alerts in `packaging/`.
+//! `cargo xtask metrics`: lets a real Prometheus collect the metrics of a trading venue, and
+//! evaluates all queries of the dashboard and the alerts in `packaging/`.
 //!
-//! Checks: each target is up, and Prometheus has taken each line, with type and unit. Each
-//! expression of the dashboard has a result, and each metric of an alert exists. The alerts are
-//! quiet, and fire when the counterparty, and then the venue, is killed.
+//! Checks: each target is up, and Prometheus has stored each metric with type and unit. Each
+//! expression of the dashboard has a result, and each metric in an alert exists. No alert fires at
+//! first; the right alerts fire after the counterparty is killed, and then after the venue is
+//! killed.
 
 mod dashboard;
 mod prometheus;
@@ -20,7 +21,7 @@ const USAGE: &str = "usage: cargo xtask metrics
 
 Needs prometheus and promtool (Debian: prometheus), and openssl.";
 
-/// Two sessions. One has a certificate and no counterparty.
+/// The settings of two sessions. The second session has a certificate but no counterparty.
 const SESSIONS: &str = "address = \"127.0.0.1:0\"\n\n[[session]]\ntarget_comp_id = \"DESK\"\n\n\
     [[session]]\ntarget_comp_id = \"SAFE\"\naddress = \"127.0.0.2:0\"\n\
     tls = { certificate = \"DIR/own.pem\", key = \"DIR/own.key\" }\n";
@@ -29,7 +30,7 @@ const DESK: &str = "FIX.4.4:VENUE->DESK";
 const RULES: &str = "packaging/prometheus/transfix.rules.yml";
 const RULES_TEST: &str = "packaging/prometheus/transfix.rules.test.yml";
 
-/// Runs the verb.
+/// Runs the command `cargo xtask metrics`.
 ///
 /// # Errors
 /// Returns the first check that fails.
@@ -68,7 +69,8 @@ pub fn run(args: &[String]) -> Outcome {
     }
 }
 
-/// Checks that alerts are quiet at first, and fire under faults.
+/// Checks that no alert fires at first, and that the alerts fire after the faults that they
+/// describe.
 fn alerts(prometheus: &Prometheus, trader: Trader, served: &mut Served) -> Outcome {
     prometheus.evaluates_all()?;
     let of_desk = |alert: &str| format!("ALERTS{{alertname=\"{alert}\", session=\"{DESK}\"}}");
@@ -77,7 +79,7 @@ fn alerts(prometheus: &Prometheus, trader: Trader, served: &mut Served) -> Outco
         prometheus.has_none(quiet)?;
     }
     let fires = |alert: &str| prometheus.sees(&alert.replace('}', ", alertstate=\"firing\"}"));
-    // Killed: its socket closes without a Logout(5).
+    // The drop kills the counterparty, so that its socket closes without a Logout(5).
     drop(trader);
     fires(&of_desk("TransfixNotLoggedOn"))?;
     served.is_sound()?;
@@ -87,7 +89,8 @@ fn alerts(prometheus: &Prometheus, trader: Trader, served: &mut Served) -> Outco
         .to_owned())
 }
 
-/// Starts a counterparty with problems: one message is rejected, and it logs on twice.
+/// Starts a counterparty with problems: one of its messages is rejected, and it attempts a second
+/// logon.
 fn troubled_trader(program: &Path, dir: &Dir, served: &Served) -> Result<Trader, String> {
     let mut trader = Trader::start(program, dir, &served.listens[0])?;
     let has = |text: &str| {
@@ -119,7 +122,8 @@ fn read(file: &str) -> Result<String, String> {
     fs::read_to_string(root().join(file)).map_err(|error| format!("{file}: {error}"))
 }
 
-/// Writes the alerts with waits of seconds instead of minutes.
+/// Writes the alert rules with waiting times of seconds instead of minutes. Returns the path of the
+/// file.
 fn quick_rules(dir: &Dir) -> Result<PathBuf, String> {
     let quick = |line: &str| match line.split_once("for: ") {
         Some((before, _)) if before.trim().is_empty() => format!("{before}for: 2s\n"),
@@ -128,7 +132,7 @@ fn quick_rules(dir: &Dir) -> Result<PathBuf, String> {
     dir.write("rules.yml", &read(RULES)?.lines().map(quick).collect::<String>())
 }
 
-/// Creates a self-signed certificate.
+/// Creates a self-signed certificate for a session of the venue.
 fn certificate(dir: &Path) -> Result<(), String> {
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])

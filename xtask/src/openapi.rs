@@ -1,9 +1,9 @@
 //! `cargo xtask openapi`: the fuzzer schemathesis reads openapi.json from a running venue, and
-//! sends valid requests and many invalid ones.
+//! sends valid requests and many invalid requests.
 //!
-//! Checks, for a viewer, an operator and an administrator: every answer is described, and the
-//! server has no error. Invalid requests are refused, and valid ones succeed. Afterwards the venue
-//! still runs without a panic, and its audit is complete.
+//! Checks for each role (viewer, operator, administrator): every response agrees with openapi.json,
+//! no response is a server error, invalid requests are refused, and valid requests succeed.
+//! Afterwards the venue still runs without a panic, and its audit file is complete.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,19 +16,20 @@ const USAGE: &str = "usage: cargo xtask openapi [--time SECONDS] [--seed N]
 Asks a venue that runs all that its openapi.json allows, and more, for 60 s if nothing is said.
 Needs python3 with venv (Debian: python3-venv), and fetches schemathesis once.";
 
-/// The tested version.
+/// The tested version of schemathesis.
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 const CONFIG: &str = include_str!("openapi/schemathesis.toml");
-/// A run with fewer requests counts as broken.
+/// Minimum number of requests; a run with fewer requests fails, because its results prove little.
 const REQUESTS_MIN: u64 = 100;
-/// Paths that are left out: one never ends, the other ends the venue.
+/// Paths that are not tested: the first response never ends, and the second request stops the
+/// venue.
 const LEFT_OUT: [&str; 2] = ["/api/events/stream", "/api/engine/stop"];
 
 const SESSIONS: &str = "address = \"127.0.0.1:0\"\n\n\
     [[session]]\ntarget_comp_id = \"DESK\"\nkeep_inbound = true\n\n\
     [[session]]\ntarget_comp_id = \"FUND\"\nkeep_inbound = true\n";
 
-/// Runs the verb.
+/// Starts a venue and runs the fuzzer once for each role.
 ///
 /// # Errors
 /// Returns the fault that schemathesis has found, with the request that shows the fault.
@@ -44,7 +45,7 @@ pub fn run(args: &[String]) -> Outcome {
     let (fuzzer, program) = (fuzzer()?, program()?);
     let dir = Dir::new("openapi")?;
     let mut served = Served::start(&program, &dir, SESSIONS)?;
-    // A counterparty trades meanwhile, so the sessions have data.
+    // A counterparty trades during the test, so that the sessions have data.
     let client = Trader::start(&program, &dir, &served.listens[0])?;
     let config = dir.write("schemathesis.toml", CONFIG)?;
     let each = seconds.div_ceil(ROLES.len() as u64).max(1).to_string();
@@ -76,13 +77,14 @@ pub fn run(args: &[String]) -> Outcome {
     Ok(report.join("\n"))
 }
 
-/// Returns the first number of `123 generated, 120 passed`.
+/// Returns the number of generated requests, the first number of a text such as
+/// `123 generated, 120 passed`.
 fn requests(text: &str) -> Option<u64> {
     let at = text.find(" generated")?;
     text[..at].rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// Returns the path of the fuzzer in its own Python environment, created once.
+/// Returns the path of schemathesis, which is installed once in its own Python environment.
 fn fuzzer() -> Result<PathBuf, String> {
     let dir = target().join("schemathesis");
     let program = dir.join("bin/schemathesis");
@@ -108,7 +110,7 @@ fn fuzzer() -> Result<PathBuf, String> {
     }
 }
 
-/// Checks that the audit has all actions, and that no line was changed.
+/// Checks that the audit file records all actions, and that no line was changed.
 fn audit(program: &Path, dir: &Path) -> Outcome {
     let file = dir.join("audit.jsonl");
     let verified = Command::new(program).args(["audit", "verify"]).arg(&file).output();

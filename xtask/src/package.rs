@@ -1,5 +1,6 @@
-//! `cargo xtask package`: builds the packages for users and tests them. A Debian package is
-//! installed, run and removed in a separate system. The package includes the list of its parts.
+//! `cargo xtask package`: builds the packages for users and tests them. The Debian package is
+//! installed, run and removed in a separate system. The package includes a list of its components
+//! (SBOM).
 
 mod container;
 mod install;
@@ -22,13 +23,13 @@ alone. The package has the programs that `cargo xtask pgo` builds, whose round t
 (book, Latency); it needs `rustup component add llvm-tools`. With --unprofiled it has programs
 without a profile, which take a third of the time to build.";
 
-/// The second program of the package.
+/// The second program of the package, which runs benchmarks.
 const BENCH: &str = "transfix-bench";
 
-/// Tools that build a part, with tested versions.
+/// Cargo tools that the package build needs, with their tested versions.
 const TOOLS: [(&str, &str); 2] = [("cargo-deb", "3.8.0"), ("cargo-cyclonedx", "0.5.9")];
 
-/// Builds and tests everything.
+/// Builds and tests all packages.
 ///
 /// # Errors
 /// If a part cannot be built, or the package fails a test.
@@ -69,7 +70,8 @@ pub fn run(args: &[String]) -> Outcome {
     Ok(report)
 }
 
-/// Builds the container file and runs the image, beside any `transfix` of this machine.
+/// Builds and runs only the container image. A `transfix` that already runs on this machine is not
+/// disturbed.
 fn container_alone() -> Outcome {
     install::check_means()?;
     if !container::has_buildah() {
@@ -84,7 +86,7 @@ fn cargo(args: &[&str]) -> Result<(), String> {
     done(Command::new(env!("CARGO")).args(args).current_dir(root()))
 }
 
-/// Runs the command. On failure returns its output.
+/// Runs the command. If it fails, returns its output as the error.
 fn done(command: &mut Command) -> Result<(), String> {
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {
@@ -94,12 +96,13 @@ fn done(command: &mut Command) -> Result<(), String> {
     Err(format!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&said)))
 }
 
-/// Writes manual pages and completions, which the programs generate.
+/// Writes the manual pages and shell completions, which the programs generate.
 fn pages(program: &Path, to: &Path) -> Result<(), String> {
     let man = to.join("man");
-    // An older version may have had pages that this version lacks.
+    // Old pages are removed, because the new version may lack some of them.
     let _ = fs::remove_dir_all(&man);
-    // The second program overwrites the less complete page of `transfix bench` from the first.
+    // The second program overwrites the page of `transfix bench`, because its version is more
+    // complete.
     for name in ["transfix", BENCH] {
         let program = program.with_file_name(name);
         done(Command::new(&program).arg("man").arg("--to").arg(&man))?;
@@ -116,7 +119,7 @@ fn pages(program: &Path, to: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes the changes of this version: the first section of the changelog.
+/// Writes the release notes of this version: the first section of the changelog.
 fn notes(to: &Path) -> Result<(), String> {
     let log = fs::read_to_string(root().join("CHANGELOG.md"));
     let log = log.map_err(|error| format!("CHANGELOG.md: {error}"))?;
@@ -128,7 +131,7 @@ fn notes(to: &Path) -> Result<(), String> {
         .map_err(|error| format!("release-notes.md: {error}"))
 }
 
-/// Writes all crates of the program with versions and licenses, in CycloneDX form.
+/// Writes a list of all crates in the program, with versions and licenses, in CycloneDX format.
 fn sbom(tools: &Path, to: &Path) -> Result<(), String> {
     let tool = tools.join("bin/cargo-cyclonedx");
     done(
@@ -137,7 +140,8 @@ fn sbom(tools: &Path, to: &Path) -> Result<(), String> {
             .arg(root().join("crates/cli/Cargo.toml")),
     )?;
     let mut found = None;
-    // The tool writes one list beside each manifest.
+    // cargo-cyclonedx writes a list beside each manifest; the lists that the package does not need
+    // are removed.
     for manifest in ["bench", "xtask"].into_iter().map(PathBuf::from).chain(crates()?) {
         let dir = root().join(&manifest);
         for file in fs::read_dir(&dir).into_iter().flatten().flatten() {
@@ -167,8 +171,8 @@ fn crates() -> Result<Vec<PathBuf>, String> {
     Ok(all.flatten().map(|one| PathBuf::from("crates").join(one.file_name())).collect())
 }
 
-/// Builds the package of this architecture, with programs of the profile `dist` or the profiled
-/// ones.
+/// Builds the Debian package for this architecture, from programs of the profile `dist` or from
+/// profile-guided builds.
 fn deb(tools: &Path, to: &Path, profiled: Option<&Profiled>) -> Result<PathBuf, String> {
     for old in fs::read_dir(to).into_iter().flatten().flatten() {
         if old.path().extension().is_some_and(|end| end == "deb") {

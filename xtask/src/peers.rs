@@ -1,4 +1,4 @@
-//! `cargo xtask peers`: other engines as counterparties.
+//! `cargo xtask peers`: tests Transfix with other FIX engines (peers) as counterparties.
 //!
 //! - `build` compiles the programs under `bench/peers/`.
 //! - `stores` tests the stores in databases with real servers.
@@ -9,8 +9,8 @@
 //! - `test` plays one session between Transfix and such a program in both roles and in several
 //!   versions, and compares every message field by field.
 //!
-//! The two sides are processes that speak the protocol of `bench/peers/README.md`. **Invariant:**
-//! no fixed port, no sleep; no child outlives the test.
+//! Each side is a process that implements the protocol in `bench/peers/README.md`. **Invariant:**
+//! no fixed port, no sleep; no child process outlives the test.
 
 mod acceptors;
 mod codecs;
@@ -31,7 +31,7 @@ use std::process::{Command, ExitCode};
 
 use play::Case;
 
-/// The error is a text for the terminal.
+/// The result of a step, or an error text for the terminal.
 type Outcome<T> = Result<T, String>;
 
 const USAGE: &str = "\
@@ -44,16 +44,17 @@ usage: cargo xtask peers build [--without-acceptors]
        cargo xtask peers test [--ours transfix|quickfix|PROGRAM] [--dictionaries FOLDER]
                               [--orders N] [--only PART-OF-A-CASE]";
 
-/// Path of the QuickFIX headers from the system's package.
+/// Path of a QuickFIX header if QuickFIX is installed from the system's package.
 const QUICKFIX_HEADER: &str = "/usr/include/quickfix/Session.h";
 const QUICKFIX_PACKAGE: &str = "libquickfix-dev";
 /// The server for the tests of stores in NATS JetStream, as a Go module.
 const NATS: &str = "github.com/nats-io/nats-server/v2@v2.15.3";
 
-/// `BeginString(8)` and `DefaultApplVerID(1137)` of each case.
+/// `BeginString(8)` and `DefaultApplVerID(1137)` of each tested version.
 const VERSIONS: [(&str, &str); 3] = [("FIX.4.2", ""), ("FIX.4.4", ""), ("FIXT.1.1", "9")];
 
-/// Runs `peers <arguments>`; the exit code is 1 if something failed, 2 if the call was wrong.
+/// Runs `peers <arguments>`. The exit code is 1 if a test or build failed, and 2 if the arguments
+/// were wrong.
 #[must_use]
 pub fn main(arguments: &[String]) -> ExitCode {
     let (verb, rest) = arguments.split_first().map_or(("", &[][..]), |(v, r)| (v.as_str(), r));
@@ -81,7 +82,8 @@ pub fn main(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Builds all counterparties. A counterparty that cannot be built is reported and fails nothing.
+/// Builds all counterparties. A counterparty that cannot be built is reported and does not count as
+/// a failure.
 fn build(with_acceptors: bool) -> Outcome<()> {
     let folder = build_quickfix()?;
     let codecs = codecs::build(&folder);
@@ -91,7 +93,7 @@ fn build(with_acceptors: bool) -> Outcome<()> {
     Ok(())
 }
 
-/// Runs the tests of the package `stores`, which is outside the workspace.
+/// Runs the tests of the package `stores`, which is not part of the workspace.
 fn stores() -> Outcome<()> {
     for (program, package) in [("pg_ctl", "postgresql"), ("redis-server", "redis-server")] {
         let debians = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
@@ -142,7 +144,7 @@ fn misuse(text: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Prints one line; a closed terminal is ignored.
+/// Prints one line, and ignores errors such as a closed terminal.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stdout(), "{text}");
 }
@@ -177,7 +179,7 @@ impl Options {
     }
 }
 
-/// The orders are sent in four parts.
+/// The number of orders must be a multiple of four, because they are sent in four parts.
 fn orders(text: &str) -> Outcome<usize> {
     match text.parse() {
         Ok(count) if count >= 4 && count % 4 == 0 => Ok(count),
@@ -197,9 +199,9 @@ fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Compiles the counterparties into `target/peers/` and returns that folder.
+/// Compiles the QuickFIX counterparties into `target/peers/`. Returns the path of that directory.
 pub(crate) fn build_quickfix() -> Outcome<PathBuf> {
-    // The environment may name a QuickFIX of the user for the Makefile.
+    // If QUICKFIX_CFLAGS is set, the Makefile uses the user's own QuickFIX.
     if env::var_os("QUICKFIX_CFLAGS").is_none() && !Path::new(QUICKFIX_HEADER).exists() {
         install_quickfix()?;
     }
@@ -238,7 +240,7 @@ fn run(command: &mut Command) -> Outcome<()> {
     }
 }
 
-/// Plays every case, continues after a failure, and fails at the end if any case failed.
+/// Runs every case, even after a failure. Fails at the end if any case failed.
 fn test(options: &Options) -> Outcome<()> {
     let theirs = vec![build_quickfix()?.join("qf_peer").display().to_string()];
     let ours = our_program(options, &theirs)?;
@@ -278,17 +280,17 @@ fn test(options: &Options) -> Outcome<()> {
     }
 }
 
-/// Returns the command line that starts our side.
+/// Returns the command line that starts the Transfix side.
 fn our_program(options: &Options, theirs: &[String]) -> Outcome<Vec<String>> {
     match options.ours.as_str() {
-        // With the other engine on both sides the play itself is tested.
+        // If the peer engine also plays the Transfix side, the run tests the test itself.
         "quickfix" => Ok(theirs.to_vec()),
         "transfix" => Ok(vec![our_binary()?, "peer".to_owned()]),
         program => Ok(program.split_whitespace().map(str::to_owned).collect()),
     }
 }
 
-/// Builds our program and returns its path.
+/// Builds the Transfix program and returns its path.
 fn our_binary() -> Outcome<String> {
     Ok(crate::served::dist_program()?.display().to_string())
 }

@@ -1,8 +1,8 @@
-//! `cargo xtask pgo`: builds `transfix` and `transfix-bench` with a profile of their own work.
+//! `cargo xtask pgo`: builds `transfix` and `transfix-bench` with profile-guided optimization.
 //!
-//! A turn uses more code than the first-level cache holds, with many branches that are never taken.
-//! A profile lets the compiler move these branches elsewhere. Three steps: build with counters, run
-//! benchmarks and the demo, build with the counts.
+//! A link turn uses more code than the first-level cache holds, with many branches that are almost
+//! never taken. A profile lets the compiler move these branches out of the way. There are three
+//! steps: build with counters, run benchmarks and the demo, and build again with the counts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use crate::fuzz::host;
 use crate::served::PACKAGED;
 use crate::{Outcome, root};
 
-/// Directory of all files.
+/// Directory of all files that this verb creates.
 const DIR: &str = "target/pgo";
 
-/// The profiled work: round trips of spinning and waiting threads, of one session and of many, with
-/// both stores, the codec, and the demo's tools. Runs are short, because the profile counts
-/// executions and not time.
+/// The profiled commands: round trips with spinning and with waiting threads, with one session and
+/// with many, with both stores; also the codec and the demo's tools. Runs are short, because the
+/// profile counts executions and not time.
 const WORK: [&str; 6] = [
     "transfix-bench latency --self --messages 2000 --slices 2 --config optimized-hard-spin",
     "transfix-bench latency --self --messages 2000 --slices 2 --config default",
@@ -27,7 +27,7 @@ const WORK: [&str; 6] = [
     "transfix demo",
 ];
 
-/// Builds the programs.
+/// Builds the programs with a profile.
 ///
 /// # Errors
 /// If `llvm-profdata` is missing, or a build or run fails.
@@ -41,9 +41,9 @@ pub fn run(args: &[String]) -> Outcome {
 
 /// The location of programs built with a profile.
 pub(crate) struct Profiled {
-    /// The target directory.
+    /// The cargo target directory of the build.
     pub(crate) target: PathBuf,
-    /// The architecture, which names a directory in the target directory.
+    /// The target triple, which is also the name of a subdirectory of `target`.
     pub(crate) host: String,
 }
 
@@ -53,7 +53,7 @@ impl Profiled {
     }
 }
 
-/// Builds the programs.
+/// Builds the programs with a profile, and returns their location.
 ///
 /// # Errors
 /// If `llvm-profdata` is missing, or a build or run fails.
@@ -61,7 +61,7 @@ pub(crate) fn profiled() -> Result<Profiled, String> {
     let merges = profdata()?;
     let (dir, host) = (root().join(DIR), host()?);
     let (raw, profile) = (dir.join("raw"), dir.join("transfix.profdata"));
-    // Counts of an earlier build do not fit this build. The first time there are none.
+    // Old counts are removed, because they do not fit this build. On the first run there are none.
     let _ = fs::remove_dir_all(&raw);
     let counting = Profiled { target: dir.join("counting"), host: host.clone() };
     build(&counting, &flag("generate", &raw), &[])?;
@@ -78,7 +78,7 @@ pub(crate) fn profiled() -> Result<Profiled, String> {
     command.arg("merge").arg("-o").arg(&profile).arg(&raw);
     succeed(command, "llvm-profdata")?;
     let built = Profiled { target: dir.join("profiled"), host };
-    // For `transfix --version --verbose`, and for the headers of benchmarks.
+    // The variable makes `transfix --version --verbose` and benchmark headers report the profile.
     build(&built, &flag("use", &profile), &[("TRANSFIX_PROFILED", "yes")])?;
     Ok(built)
 }
@@ -87,7 +87,7 @@ fn flag(what: &str, path: &Path) -> String {
     format!("-Cprofile-{what}={}", path.display())
 }
 
-/// Returns the profile tool of this project's compiler.
+/// Returns the path of `llvm-profdata` that belongs to this project's compiler.
 fn profdata() -> Result<PathBuf, String> {
     let output = Command::new("rustc").args(["--print", "target-libdir"]).output();
     let output = output.map_err(|error| format!("rustc: {error}"))?;
@@ -97,7 +97,7 @@ fn profdata() -> Result<PathBuf, String> {
     if tool.exists() { Ok(tool) } else { Err(missing.to_owned()) }
 }
 
-/// Builds the programs with one more flag, which does not apply to build scripts.
+/// Builds the programs with one more compiler flag, which does not apply to build scripts.
 fn build(to: &Profiled, flag: &str, says: &[(&str, &str)]) -> Result<(), String> {
     let mut command = Command::new("cargo");
     command
@@ -107,7 +107,7 @@ fn build(to: &Profiled, flag: &str, says: &[(&str, &str)]) -> Result<(), String>
         .arg(&to.host)
         .env("CARGO_TARGET_DIR", &to.target)
         .envs(says.iter().copied())
-        // Otherwise the flags of the caller's own cargo would take precedence.
+        // CARGO_ENCODED_RUSTFLAGS, set by a calling cargo, would take precedence over RUSTFLAGS.
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env("RUSTFLAGS", flag);
     succeed(command, "the build")

@@ -1,10 +1,11 @@
 //! `cargo xtask sanitize`: runs the codec's tests under AddressSanitizer, under valgrind, on
-//! AArch64, and under Miri; the last two only if installed. The transport's unsafe code runs under
-//! AddressSanitizer, too.
+//! emulated AArch64, and under Miri. The last two run only if the tools are installed. The
+//! transport's unsafe code also runs under AddressSanitizer.
 //!
-//! AddressSanitizer is a flag of the stable compiler that must be enabled. valgrind does not
-//! support AVX-512 and therefore tests the smaller vectors. AArch64, which has NEON, is emulated.
-//! Miri belongs to the nightly toolchain, interprets the code, and runs only a few cases.
+//! AddressSanitizer is an unstable flag that the stable compiler accepts if told to. valgrind does
+//! not support AVX-512, so it tests the smaller vectors. AArch64, with its NEON vectors, is
+//! emulated. Miri belongs to the nightly toolchain; it interprets the code slowly, so it runs only
+//! a few cases.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,12 +15,12 @@ use serde_json::Value;
 use crate::fuzz::host;
 use crate::{Outcome, root};
 
-/// The tests of code that handles raw bytes.
+/// Arguments that select the tests of code that handles raw bytes.
 const TESTS: &[&str] = &["--lib", "--test", "bytes"];
-/// The filter for tests of unsafe code.
+/// Name filter for the tests of unsafe code.
 const UNSAFE_TESTS: &str = "scan";
 
-/// Runs all available checks; with `--short`, Miri runs only the fast tests.
+/// Runs all available checks. With `--short`, Miri runs only the fast tests.
 ///
 /// # Errors
 /// If a test fails, a tool finds a fault, or a required tool is missing.
@@ -32,7 +33,7 @@ pub fn run(args: &[String]) -> Outcome {
     Ok([address_sanitizer()?, valgrind()?, aarch64()?, miri(length)?].join("\n"))
 }
 
-/// The extent of the Miri run.
+/// The number of tests that Miri runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Length {
     Whole,
@@ -42,7 +43,7 @@ enum Length {
 fn cargo(target_dir: &str) -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(root()).env("CARGO_TARGET_DIR", root().join("target").join(target_dir));
-    // Otherwise the flags of the caller's own cargo would take precedence.
+    // RUSTFLAGS of a calling cargo would otherwise apply to this build.
     command.env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("RUSTFLAGS");
     command
 }
@@ -69,7 +70,7 @@ fn valgrind() -> Outcome {
         .arg(program)
         .arg(UNSAFE_TESTS)
         .current_dir(root().join("crates/codec"))
-        // Each case takes about twenty times longer.
+        // Under valgrind, each case takes about twenty times longer, so fewer cases run.
         .env("PROPTEST_CASES", "24");
     succeed(command, "valgrind")?;
     Ok(format!("valgrind: clean (--lib {UNSAFE_TESTS})"))
@@ -108,7 +109,8 @@ fn is_there(program: &str) -> bool {
 fn miri(length: Length) -> Outcome {
     let nightly = || {
         let mut command = cargo("miri");
-        // The toolchain of this process must not apply.
+        // Miri needs the nightly toolchain, so variables that select the toolchain of this process
+        // are removed.
         command.env_remove("RUSTUP_TOOLCHAIN").env_remove("RUSTC").env_remove("CARGO");
         command.args(["+nightly", "miri"]);
         command
@@ -135,7 +137,7 @@ fn succeed(mut command: Command, what: &str) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{what} found something; see above")) }
 }
 
-/// Builds the codec's own tests and returns the path of the program.
+/// Builds the codec's unit tests and returns the path of the test program.
 fn test_program() -> Result<PathBuf, String> {
     let mut command = cargo("sanitize");
     command.args(["test", "--package", "transfix-codec", "--lib", "--no-run"]);
@@ -147,7 +149,7 @@ fn test_program() -> Result<PathBuf, String> {
     program_of(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// Returns the program's path from cargo's messages.
+/// Returns the path of the test program from cargo's JSON messages.
 fn program_of(messages: &str) -> Result<PathBuf, String> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut programs = messages.filter_map(|line| Some(line.get("executable")?.as_str()?.into()));

@@ -1,7 +1,8 @@
-//! `cargo xtask scenarios`: plays the scenarios of `testdata/scenarios` in all worlds.
+//! `cargo xtask scenarios`: runs the scenarios of `testdata/scenarios` in all worlds (the session
+//! alone, whole engines, other engines).
 //!
-//! The engine's test `scenarios` plays them. This module builds the QuickFIX counterparty and
-//! selects the worlds.
+//! The engine's test program `scenarios` runs the scenarios. This module builds the QuickFIX
+//! counterparty and selects the worlds.
 
 use std::env;
 use std::process::{Command, ExitCode};
@@ -46,7 +47,7 @@ impl Request {
     }
 }
 
-/// Plays the scenarios. The exit code is 1 after a failure, and 2 for a wrong call.
+/// Runs the scenarios. The exit code is 1 after a failure, and 2 if the arguments were wrong.
 #[must_use]
 pub fn main(args: &[String]) -> ExitCode {
     let request = match Request::read(args) {

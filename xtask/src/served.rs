@@ -1,4 +1,4 @@
-//! A running venue with administration, for checks over HTTP.
+//! A running venue with its administration, for checks over HTTP.
 #![allow(clippy::disallowed_methods, reason = "what a real process does takes real time")]
 
 use std::fmt::Write as _;
@@ -15,37 +15,38 @@ use crate::root;
 
 type Outcome<T> = Result<T, String>;
 
-/// Time limit for actions that take a moment.
+/// Time limit for an action or a change that a check waits for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Polling interval.
 const PACE: Duration = Duration::from_millis(100);
 
-/// Roles. Each role has a token.
+/// The roles of the administration's users. The test has a token for each role.
 pub(crate) const ROLES: [&str; 3] = ["viewer", "operator", "administrator"];
 
-/// Features of the packaged program that are off by default: few users want to build their crates.
+/// Features of the packaged program that are off by default, because their crates take long to
+/// build and few users need them.
 pub(crate) const PACKAGED: &str = "transfix-cli/parquet";
 
 /// Returns cargo's target directory.
 pub(crate) fn target() -> PathBuf {
-    // A relative path starts at the root, where cargo is called.
+    // Cargo is called in the project root, so a relative target directory starts there.
     let target = std::env::var_os("CARGO_TARGET_DIR");
     root().join(target.unwrap_or_else(|| "target".into()))
 }
 
-/// Builds `transfix` as tests do. Returns its path.
+/// Builds `transfix` in the form that tests use. Returns its path.
 pub(crate) fn program() -> Outcome<PathBuf> {
     built(&[], "debug/transfix")
 }
 
-/// Builds `transfix` with `cargo build --release`, which is faster to build than the packaged form.
+/// Builds `transfix` with `cargo build --release`, which takes less time than the packaged form.
 /// Returns its path.
 pub(crate) fn release_program() -> Outcome<PathBuf> {
     built(&["--release"], "release/transfix")
 }
 
-/// Builds `transfix` in packaged form, with `transfix-bench` beside it, for measurements. Returns
-/// its path.
+/// Builds `transfix` in packaged form, and `transfix-bench` in the same directory, for
+/// measurements. Returns the path of `transfix`.
 pub(crate) fn dist_program() -> Outcome<PathBuf> {
     let flags = ["--profile", "dist", "--package", "transfix-bench", "--features", PACKAGED];
     built(&flags, "dist/transfix")
@@ -64,13 +65,13 @@ fn built(flags: &[&str], place: &str) -> Outcome<PathBuf> {
     }
 }
 
-/// A directory that is removed on drop.
+/// A directory that is removed when this value is dropped.
 pub(crate) struct Dir(PathBuf);
 
 impl Dir {
     pub(crate) fn new(name: &str) -> Outcome<Self> {
         let dir = std::env::temp_dir().join(format!("transfix-{name}-{}", std::process::id()));
-        // A directory left by another process with this id.
+        // An earlier process with the same ID may have left this directory behind.
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
         Ok(Self(dir))
@@ -98,16 +99,16 @@ impl Drop for Dir {
 pub(crate) struct Served {
     child: Child,
     log: PathBuf,
-    /// Listening addresses, in the order of the settings.
+    /// Listening addresses of the sessions, in the order of the settings.
     pub(crate) listens: Vec<String>,
     /// Address of the administration, as `host:port`.
     pub(crate) admin: String,
-    /// Tokens in the order of [`ROLES`].
+    /// Tokens of the users, in the order of [`ROLES`].
     pub(crate) tokens: Vec<String>,
 }
 
 impl Served {
-    /// Starts a venue with these sessions. `DIR` in their text is replaced by the directory.
+    /// Starts a venue with these session settings. The directory's path replaces `DIR` in the text.
     pub(crate) fn start(program: &Path, dir: &Dir, sessions: &str) -> Outcome<Self> {
         let users = dir.path().join("users.toml");
         let mut tokens = Vec::new();
@@ -144,7 +145,7 @@ impl Served {
         let (sender, lines) = channel();
         thread::spawn(move || {
             let lines = BufReader::new(stdout).lines().map_while(Result::ok);
-            // The thread keeps reading later output, so the server never waits for its reader.
+            // This thread reads all later output too, so the server never blocks on a full pipe.
             lines.for_each(|line| drop(sender.send(line)));
         });
         let (listens, admin) = (Vec::new(), String::new());
@@ -162,7 +163,7 @@ impl Served {
         Ok(served)
     }
 
-    /// Returns the administration's answer to a viewer.
+    /// Sends a GET request as a viewer, and returns the response body.
     pub(crate) fn get(&self, path: &str) -> Outcome<String> {
         match get(&self.admin, path, &self.tokens[0])? {
             (200, body) => Ok(body),
@@ -170,7 +171,7 @@ impl Served {
         }
     }
 
-    /// Checks that the venue runs, and that none of its threads has panicked.
+    /// Checks that the venue still runs and that none of its threads has panicked.
     pub(crate) fn is_sound(&mut self) -> Outcome<()> {
         if let Ok(Some(status)) = self.child.try_wait() {
             return Err(format!("the venue is gone ({status}):\n{}", self.log()));
@@ -192,7 +193,7 @@ impl Served {
         let _ = self.child.wait();
     }
 
-    /// Returns its log so far.
+    /// Returns the venue's log so far.
     pub(crate) fn log(&self) -> String {
         let log = fs::read(&self.log).unwrap_or_default();
         String::from_utf8_lossy(&log).into_owned()
@@ -212,7 +213,7 @@ pub(crate) struct Trader {
 }
 
 impl Trader {
-    /// Starts the client, and sends a hundred orders.
+    /// Starts `transfix connect` and sends a hundred orders.
     pub(crate) fn start(program: &Path, dir: &Dir, address: &str) -> Outcome<Self> {
         let settings = format!(
             "[[session]]\nrole = \"initiator\"\naddress = \"{address}\"\n\
@@ -251,12 +252,12 @@ impl Drop for Trader {
     }
 }
 
-/// Sends a GET request for a path. Returns status and body.
+/// Sends a GET request for a path. Returns the status and the body of the response.
 pub(crate) fn get(address: &str, path: &str, token: &str) -> Outcome<(u16, String)> {
     let failed = |error: std::io::Error| format!("{address}{path}: {error}");
     let mut socket = TcpStream::connect(address).map_err(failed)?;
     socket.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-    // HTTP/1.0: the answer comes in one piece, and the connection ends after it.
+    // With HTTP/1.0 the response is not chunked, and the connection ends after it.
     let mut request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n");
     if !token.is_empty() {
         request += &format!("Authorization: Bearer {token}\r\n");
@@ -271,7 +272,7 @@ pub(crate) fn get(address: &str, path: &str, token: &str) -> Outcome<(u16, Strin
     Ok((status.ok_or_else(|| format!("{address}{path}: no status"))?, body.to_owned()))
 }
 
-/// Encodes a text as a query value.
+/// Percent-encodes a text for the query part of a URL.
 pub(crate) fn encoded(text: &str) -> String {
     text.bytes().fold(String::new(), |mut encoded, byte| {
         match byte {
@@ -285,7 +286,7 @@ pub(crate) fn encoded(text: &str) -> String {
     })
 }
 
-/// Repeats `what` until it succeeds.
+/// Repeats `what` until it succeeds; fails after `PATIENCE`.
 ///
 /// # Errors
 /// Returns the last error after [`PATIENCE`].

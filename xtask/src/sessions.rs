@@ -1,9 +1,9 @@
-//! `cargo xtask sessions N`: a venue's cost of many sessions. Measured are its start, memory,
-//! files, CPU time with heartbeats only, a busy session beside the idle ones, and its stop. A
-//! further part measures a million messages.
+//! `cargo xtask sessions N`: measures what N sessions cost a venue: start, memory, files, CPU time
+//! with heartbeats only, round trips of a busy session beside idle sessions, and stop. A further
+//! part measures a million messages.
 //!
-//! An absolute time means nothing on a shared machine. Each time is therefore printed beside the
-//! time of a floor, measured alternately: a bare echo server with the same number of sockets.
+//! Absolute times mean little on a shared machine. Each time is therefore printed beside that of a
+//! floor: a bare echo server with the same number of sockets, measured in turns with the venue.
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
 mod client;
@@ -36,14 +36,14 @@ descriptors and mappings of a session; one session that asks again 1 ms after ea
 and beside the others; the CPU time while each of them sends a heartbeat every 30 s, for S seconds
 (31 by default); the stop; and what M orders (1,000,000 by default) through one session take.";
 
-/// Seconds between heartbeats, as in the Logon(A).
+/// HeartBtInt(108) of all sessions, in seconds.
 const HEART_BT_INT_S: u64 = 30;
-/// Requests of the busy session, their slices in which venue and floor alternate, and the time from
-/// an answer to the next request.
+/// Number of requests of the busy session; the number of slices in which venue and floor alternate;
+/// and the pause between an answer and the next request.
 const ASKS: usize = 5_000;
 const SLICES: usize = 10;
 const PACE: Duration = Duration::from_millis(1);
-/// Files that this command may have open beside its clients' sockets.
+/// Number of files that this process may have open in addition to its clients' sockets.
 const OPEN_BESIDE: usize = 64;
 
 /// The options of the command line.
@@ -55,13 +55,13 @@ struct Wanted {
     messages: u64,
 }
 
-/// Measures the cost of sessions.
+/// Measures the cost of N sessions.
 ///
 /// # Errors
 /// If an argument is wrong, the program does not build, or a session does not log on.
 pub fn run(args: &[String]) -> Outcome {
     let Some(wanted) = parse(args)? else { return Ok(USAGE.to_owned()) };
-    // Raise the limit of open files to the maximum.
+    // The limit of open files is raised to its maximum, because each client needs a socket.
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let of_floor = floor_sessions(getrlimit(Resource::Nofile).current, wanted.sessions)?;
@@ -69,13 +69,13 @@ pub fn run(args: &[String]) -> Outcome {
     let dir = std::env::temp_dir().join(format!("transfix-sessions-{}", std::process::id()));
     fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let report = measure(&program, &dir, &wanted, of_floor);
-    // Files that cannot be removed stay in the directory for temporary files.
+    // If removal fails, the files stay in the directory for temporary files.
     let _ = fs::remove_dir_all(&dir);
     report
 }
 
-/// Returns the number of sockets of the floor: as many as the venue, or as many as this process may
-/// still open.
+/// Returns the number of the floor's sockets: equal to the venue's sessions, or limited by the
+/// files that this process may still open.
 ///
 /// # Errors
 /// If the limit is too low even for the venue.
@@ -131,10 +131,10 @@ fn settings(dir: &Path, wanted: &Wanted) -> String {
     text
 }
 
-/// The store of the busy session.
+/// Name of the busy session's store.
 const BUSY: &str = "FIX.4.4-VENUE-C0";
 
-/// The printed lines.
+/// The lines printed so far.
 struct Report(String);
 
 impl Report {
@@ -150,7 +150,8 @@ impl Report {
     }
 }
 
-/// Returns the program with the floor and the many orders, beside `transfix`.
+/// Returns the path of `transfix-bench`, which contains the floor and the order client, in the
+/// directory of `transfix`.
 fn bench(program: &Path) -> PathBuf {
     program.with_file_name("transfix-bench")
 }
@@ -187,7 +188,7 @@ fn measure(program: &Path, dir: &Path, wanted: &Wanted, of_floor: usize) -> Outc
     }
     let (after, elapsed) = (cpu(&servers)?, begin.elapsed().as_secs_f64());
     let share = |k: usize| (after[k] - before[k]).as_secs_f64() / elapsed * 100.0;
-    // The floor's value, scaled to the number of the venue's sessions.
+    // The floor may have fewer sessions, so its value is scaled to the venue's number of sessions.
     let (venue, floor) = (share(0), share(1) * n as f64 / of_floor as f64);
     let ratio = venue / floor.max(1e-9);
     let text = format!("{venue:.2} % of a core; floor {floor:.2} %; ratio {ratio:.2}");
@@ -209,8 +210,8 @@ fn measure(program: &Path, dir: &Path, wanted: &Wanted, of_floor: usize) -> Outc
     Ok(report.0.trim_end().to_owned())
 }
 
-/// Returns the share of each session without the busy one, whose cost is subtracted; NaN if there
-/// is no other.
+/// Returns the cost per idle session: the total without the busy session's cost, divided by the
+/// other sessions. Returns NaN if there is no other session.
 fn each(all: u64, of_busy: u64, sessions: usize) -> f64 {
     match sessions {
         1 => f64::NAN,
@@ -222,7 +223,7 @@ fn kib(kib: f64) -> String {
     if kib.is_nan() { "none".to_owned() } else { format!("{kib:.1} KiB") }
 }
 
-/// Returns the memory of venue and floor with one logged-on session, in KiB.
+/// Returns the memory of the venue and of the floor with one logged-on session, in KiB.
 fn alone(program: &Path, dir: &Path, wanted: &Wanted) -> Result<[u64; 2], String> {
     let one = Wanted { sessions: 1, durability: wanted.durability.clone(), ..*wanted };
     let (file, dir) = (dir.join("one.toml"), dir.join("one"));
@@ -235,7 +236,8 @@ fn alone(program: &Path, dir: &Path, wanted: &Wanted) -> Result<[u64; 2], String
     Ok(memory)
 }
 
-/// Logs on all sessions of venue and floor, and measures the busy ones before and after.
+/// Logs on all sessions of venue and floor. Round trips of the busy sessions are measured before
+/// and after.
 fn log_on(
     report: &mut Report,
     servers: &[Server; 2],
@@ -261,7 +263,7 @@ fn log_on(
     Ok(others)
 }
 
-/// Measures memory, descriptors and mappings of the logged-on sessions.
+/// Measures the memory, file descriptors and memory mappings of the logged-on sessions.
 fn sizes(
     report: &mut Report,
     [venue, floor]: &[Server; 2],
@@ -296,7 +298,7 @@ fn seconds(time: Duration) -> String {
     format!("{:.2} s", time.as_secs_f64())
 }
 
-/// Percentiles of round trips.
+/// Percentiles of round-trip times.
 #[derive(Clone, Copy)]
 struct Percentiles {
     p50: Duration,
@@ -310,8 +312,7 @@ impl std::fmt::Display for Percentiles {
     }
 }
 
-/// Measures round trips of venue and floor alternately, while the other sessions send their
-/// heartbeats.
+/// Measures round trips of venue and floor in turns, while the other sessions send heartbeats.
 fn ask(busy: &mut [Client; 2], others: &mut [Others; 2]) -> Result<[Percentiles; 2], String> {
     let mut all = [Vec::with_capacity(ASKS), Vec::with_capacity(ASKS)];
     for slice in 0..2 * SLICES {

@@ -1,8 +1,10 @@
-//! `cargo xtask simulate`: builds the simulated worlds and runs them on all cores.
+//! `cargo xtask simulate`: builds the program for simulated worlds (test runs with a simulated
+//! network, disk and clock), and runs worlds on all cores.
 //!
-//! `--seed N --worlds M [--kind K]` runs M worlds from seed N on. A broken law ends the run with
-//! the last steps of its world, its seed, and the command that runs it alone. `--faults` tests the
-//! laws: each deliberate fault must be caught within its bound.
+//! `--seed N --worlds M [--kind K]` runs M worlds, starting with seed N. A violated law ends the
+//! run. The report then contains the last steps of the world, its seed, and a command that repeats
+//! this world alone. `--faults` tests the laws: each deliberate fault in the code must be caught
+//! within its number of worlds.
 
 mod faults;
 mod list;
@@ -19,7 +21,7 @@ const USAGE: &str = "usage: cargo xtask simulate [--seed N] [--worlds M] [--kind
 kinds: links, crashes, disks, resets, damage, clocks, operators, mixed, applications, schedules,
 forgeries, hostile, engines; without one each seed has its own";
 
-/// Runs worlds, or the deliberate faults.
+/// Runs simulated worlds, or tests the deliberate faults.
 ///
 /// # Errors
 /// If an argument is wrong, the build fails, a law is broken, or a fault is not caught.
@@ -45,7 +47,7 @@ fn worlds(args: &[String]) -> Outcome {
     }
 }
 
-/// Builds the program that runs worlds, from the sources in `dir`.
+/// Builds the simulation program from the sources in `dir`. Returns its path.
 fn build(dir: &Path, profile: &str, target_dir: Option<&Path>) -> Result<PathBuf, String> {
     let mut command = Command::new("cargo");
     command
@@ -71,7 +73,7 @@ fn build(dir: &Path, profile: &str, target_dir: Option<&Path>) -> Result<PathBuf
     program.ok_or_else(|| "cargo build names no program".to_owned())
 }
 
-/// Returns the compiler's errors in readable form.
+/// Returns the compiler's error messages as text, from cargo's JSON output.
 fn rendered(stdout: &[u8]) -> String {
     let stdout = String::from_utf8_lossy(stdout);
     let messages = stdout.lines().filter_map(|line| serde_json::from_str(line).ok());

@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: checks the style rules that a program can check.
 //!
-//! `cargo test` runs the checks too. Invariants: each violation names file, line, rule and remedy.
-//! Each rule has a test in which it fails.
+//! `cargo test` runs the same checks. Invariants: each violation names its file, line, rule and
+//! remedy. Each rule has a test that violates the rule.
 
 mod book;
 mod circles;
@@ -22,7 +22,7 @@ use std::path::Path;
 
 use crate::{Outcome, root};
 
-/// A violation of a rule.
+/// A violation of a style rule.
 #[derive(Debug, PartialEq, Eq)]
 struct Violation {
     /// Path relative to the project's root.
@@ -53,7 +53,7 @@ pub fn run() -> Outcome {
     let mut alerts = String::new();
     for file in &files {
         let bytes = fs::read(root.join(file)).map_err(|error| format!("{file}: {error}"))?;
-        // A file that isn't UTF-8 is not text.
+        // A file that is not UTF-8 is binary, so it is not checked.
         if let Ok(text) = String::from_utf8(bytes) {
             source::check(file, &text, &mut violations);
             if file.ends_with(".md") {
@@ -87,7 +87,7 @@ pub fn run() -> Outcome {
     Err(lines.join("\n"))
 }
 
-/// Lists hard sentences in files whose paths begin with an argument.
+/// Lists the hard-to-read sentences in files whose paths begin with one of the arguments.
 ///
 /// # Errors
 /// If a file cannot be read, or an argument is wrong.
@@ -121,7 +121,7 @@ fn all_files(root: &Path) -> Result<Vec<String>, String> {
     Ok(files)
 }
 
-/// The entries of `.gitignore`: paths from the root, and names of directories anywhere.
+/// The patterns of `.gitignore`: paths from the root, and names of directories at any depth.
 struct Ignored<'t> {
     paths: Vec<&'t str>,
     names: Vec<&'t str>,
@@ -143,7 +143,7 @@ impl<'t> Ignored<'t> {
     }
 }
 
-/// Lists all files below `dir` that aren't ignored, as paths from the root with `/`.
+/// Lists all files below `dir` that are not ignored, as `/`-separated paths from the root.
 fn list(
     root: &Path,
     dir: &str,

@@ -8,9 +8,9 @@ use transfix::{
 };
 use transfix_codec::FrameWriter;
 
-/// The CPU of the client, if there are enough CPUs.
+/// The CPU of the client, if the machine has enough CPUs.
 pub(crate) const CLIENT_CPU: usize = 0;
-/// The CPU of the venue.
+/// The CPU of the venue, if the machine has enough CPUs.
 pub(crate) const VENUE_CPU: usize = 1;
 
 /// The fields of a News(B).
@@ -33,7 +33,7 @@ impl Application for Echo {
     }
 }
 
-/// Echoes the text of a News(B).
+/// Answers a News(B) with a News(B) of the same text.
 pub(crate) fn echo(news: &Message<'_>, session: &mut SessionRef<'_>) -> Result<(), BusinessReject> {
     let text = news.required(tag::TEXT)?;
     session.send("B", |report| _ = report.bytes(tag::TEXT, text))?;
@@ -61,13 +61,14 @@ impl Application for Reports {
     }
 }
 
-/// Returns an acceptor for this client, at a port that the system chooses.
+/// Returns the settings of an acceptor session for `client`, at a port that the system chooses.
 pub(crate) fn acceptor(client: &str) -> SessionSettings {
     let id = SessionId::new(BeginString::Fix44, "VENUE", client);
     SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0")
 }
 
-/// Returns an acceptor with a memory store and without validation.
+/// Returns the settings of an acceptor session for `client`, with a memory store and without
+/// validation.
 pub(crate) fn bare_acceptor(client: &str) -> SessionSettings {
     let mut settings = acceptor(client);
     settings.store.durability = Durability::Memory;
@@ -75,7 +76,7 @@ pub(crate) fn bare_acceptor(client: &str) -> SessionSettings {
     settings
 }
 
-/// Appends a message of this client, with this MsgSeqNum(34).
+/// Appends a message from `client` with the MsgSeqNum(34) `seq`.
 pub(crate) fn frame(out: &mut Vec<u8>, client: &str, msg_type: &str, seq: u64, fields: &[u8]) {
     let mut frame = FrameWriter::new(out, b"FIX.4.4", msg_type.as_bytes());
     for piece in [b"49=", client.as_bytes(), b"\x0156=VENUE\x01"] {

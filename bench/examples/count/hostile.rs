@@ -1,7 +1,8 @@
-//! Hostile input with the highest possible cost: each shape in any size, to run under callgrind
-//! (`cargo xtask instructions hostile`).
+//! Hostile input of the highest possible cost, in several shapes and any size, to run under
+//! callgrind (`cargo xtask instructions hostile`).
 //!
-//! Invariant: only work inside `measured` is counted, and that work reads each byte of the input.
+//! Invariant: only work inside `measured` is counted, and the counted work reads each byte of the
+//! input.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -36,8 +37,8 @@ impl Application for Quiet {
     }
 }
 
-/// Processes input of about `bytes` bytes in the shape of this name. Returns the actual number of
-/// bytes.
+/// Processes about `bytes` bytes of input in the shape with the name `shape`. Returns the actual
+/// number of bytes.
 pub(crate) fn run(shape: &str, bytes: usize) -> Result<usize, String> {
     match shape {
         "secrets-masked" => mask(&secrets(bytes)),
@@ -60,8 +61,9 @@ pub(crate) fn run(shape: &str, bytes: usize) -> Result<usize, String> {
     }
 }
 
-/// Runs the counted work.
-// Never inlined: instruction counters collect between its entry and its return.
+/// Runs the work whose instructions are counted.
+// The function is never inlined, because callgrind counts instructions between its entry and its
+// return.
 #[inline(never)]
 fn measured(work: &mut dyn FnMut()) {
     work();
@@ -85,7 +87,7 @@ fn message(msg_type: &str, fields: &str) -> Vec<u8> {
     bytes
 }
 
-/// Returns a Logon(A) that consists mostly of passwords.
+/// Returns a Logon(A) that consists mostly of passwords, which a log must hide.
 fn secrets(bytes: usize) -> Vec<u8> {
     message("A", &format!("34=1|{HEADER}98=0|108=30|{}", "554=x|".repeat(bytes / 6)))
 }
@@ -95,7 +97,8 @@ fn long_logon(bytes: usize) -> Vec<u8> {
     message("A", &format!("34=1|{HEADER}98=0|108=30|58={}|", "x".repeat(bytes)))
 }
 
-/// Returns an order that consists mostly of passwords and line feeds.
+/// Returns an order that consists mostly of passwords and line feeds, which a log must hide or
+/// escape.
 fn order_of_secrets(bytes: usize) -> Vec<u8> {
     message("D", &format!("34=2|{HEADER}{}", "554=x|58=\n|".repeat(bytes / 11)))
 }
@@ -108,7 +111,8 @@ fn wrong_check_sums(bytes: usize) -> Vec<u8> {
 }
 
 /// Returns `messages` nested messages, one every 20 bytes, followed by `trailers` trailers with a
-/// wrong CheckSum(10). Each message ends at its own trailer, or at the last.
+/// wrong CheckSum(10). Each message ends at its own trailer; the surplus messages end at the last
+/// trailer.
 fn nested(messages: usize, trailers: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     for n in 0..messages {
@@ -124,13 +128,14 @@ fn nested(messages: usize, trailers: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns an order with as many different custom fields as fit.
+/// Returns an order with as many different custom fields as fit into `bytes`.
 fn many_fields(bytes: usize) -> Vec<u8> {
     let fields: String = (0..bytes / 9).map(|n| format!("{}=x|", 100_000 + n)).collect();
     message("D", &format!("34=2|{HEADER}{fields}"))
 }
 
-/// Returns a News(B) with as many lines as fit; `wrong_by` is the error of its NoLinesOfText(33).
+/// Returns a News(B) with as many lines as fit into `bytes`; its NoLinesOfText(33) is too high by
+/// `wrong_by`.
 fn entries(bytes: usize, wrong_by: usize) -> Vec<u8> {
     let lines = bytes / 5;
     let count = lines + wrong_by;
@@ -158,7 +163,7 @@ fn session(search_garbled: bool, log: Option<LogSettings>) -> Result<SimulatedSe
     Ok(session)
 }
 
-/// Sends a first message in pieces.
+/// Sends the first message of a connection in pieces of `piece` bytes.
 fn logon(frame: &[u8], piece: usize) -> Result<usize, String> {
     let mut session = session(false, None)?;
     measured(&mut || {
@@ -178,7 +183,8 @@ fn stream(bytes: &[u8], search_garbled: bool) -> Result<usize, String> {
 fn logged(bytes: &[u8]) -> Result<usize, String> {
     let dir = scratch_dir();
     let mut log = LogSettings::in_dir(&dir);
-    // A lost line would leave its work uncounted.
+    // The log buffer is large enough for all lines, because the work for a discarded line would not
+    // be counted.
     log.buffer_bytes = 16 * bytes.len();
     let fed = session(false, Some(log)).and_then(|session| into_session(bytes, session));
     let fed = fed.and_then(|fed| {
@@ -255,8 +261,8 @@ fn settings(bytes: usize) -> Result<usize, String> {
     if read?.sessions.len() == sessions { Ok(text.len()) } else { Err("too few".to_owned()) }
 }
 
-/// Surveys a store segment whose tail is full of record heads. Each head claims all bytes after it
-/// (docs/store-format.md).
+/// Surveys a store segment whose tail is full of record headers. Each header claims all bytes after
+/// it (docs/store-format.md).
 fn store_tail(bytes: usize) -> Result<usize, String> {
     let look = |dir: &Path| match store::survey(dir) {
         Ok(survey) => Ok(survey.unfinished_bytes),
@@ -265,7 +271,7 @@ fn store_tail(bytes: usize) -> Result<usize, String> {
     crafted(bytes, look)
 }
 
-/// Opens a store with such a tail, which is truncated.
+/// Opens a store whose tail is full of record headers, so that the store truncates the tail.
 fn store_opened(bytes: usize) -> Result<usize, String> {
     let open = |dir: &Path| match FileStore::open(dir, Options::default(), 2) {
         Ok((_, recovered)) => Ok(recovered.cut_bytes),
@@ -274,7 +280,8 @@ fn store_opened(bytes: usize) -> Result<usize, String> {
     crafted(bytes, open)
 }
 
-/// Runs `work` on a crafted store. `work` returns the number of bytes in the tail.
+/// Runs `work` on a store with a tail of record headers. `work` returns the number of bytes in the
+/// tail.
 fn crafted(bytes: usize, work: impl Fn(&Path) -> Result<u64, String>) -> Result<usize, String> {
     let dir = scratch_dir();
     let tail = crafted_store(&dir, bytes).and_then(|()| {
@@ -285,7 +292,7 @@ fn crafted(bytes: usize, work: impl Fn(&Path) -> Result<u64, String>) -> Result<
     let removed = std::fs::remove_dir_all(&dir).map_err(|error| error.to_string());
     let tail = tail?;
     removed?;
-    // Otherwise the tail was not examined.
+    // A shorter tail means that the crafted headers were not examined.
     if (tail as usize) < bytes / 2 {
         return Err(format!("{tail} bytes of a batch only"));
     }
@@ -308,7 +315,8 @@ fn crafted_store(dir: &Path, bytes: usize) -> Result<(), String> {
     for at in (begin..file.len().saturating_sub(32)).step_by(32) {
         let len = (file.len() - at) as u32;
         file[at..at + 4].copy_from_slice(&len.to_le_bytes());
-        // A number, and the kind of a message at the start of a batch.
+        // These bytes are a sequence number, and the record kind of a message at the start of a
+        // batch.
         file[at + 8] = 1;
         file[at + 24..at + 27].copy_from_slice(&[1, 2, 1]);
     }

@@ -7,8 +7,8 @@
 //! - `store append N` and `store read N` put messages into a file store and read them back.
 //! - `hostile SHAPE N` processes about N bytes of hostile input, and prints the exact number.
 //!
-//! All but `hostile` print ns for each. Under callgrind they give instruction counts
-//! (`cargo xtask instructions`).
+//! Each benchmark except `hostile` prints the nanoseconds per operation. Under callgrind they give
+//! instruction counts (`cargo xtask instructions`).
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
 
 mod hostile;
@@ -59,7 +59,7 @@ impl Application for Venue {
 }
 
 fn now() -> Now {
-    // A fixed moment: counts must not depend on the clock.
+    // The time is fixed, because instruction counts must not depend on the clock.
     let utc = Timestamp::parse(b"20261121-12:00:00.123").unwrap_or_default();
     Now { utc, monotonic_ns: 1_000_000_000 }
 }
@@ -71,11 +71,11 @@ fn frame(out: &mut Vec<u8>, msg_type: &[u8], (seq, sent): (u64, Timestamp), fiel
     frame.header_uint(tag::MSG_SEQ_NUM, seq);
     frame.header_timestamp(tag::SENDING_TIME, sent, Precision::Millis);
     frame.raw(fields);
-    // The frame is ours and well formed.
+    // The frame has valid fields, so encoding cannot fail.
     let _ = frame.finish();
 }
 
-/// A venue that is logged on, with orders encoded beforehand, so that only turns are counted.
+/// A logged-on venue with already encoded orders, so that only turns are counted.
 struct Turns {
     probe: Probe,
     orders: Vec<Vec<u8>>,
@@ -84,7 +84,8 @@ struct Turns {
 }
 
 impl Turns {
-    /// `seconds` is the number of different seconds in which orders are sent, in turn.
+    /// Logs on, and encodes the orders; their SendingTime(52) values alternate between `seconds`
+    /// different seconds.
     fn new(n: u64, latency_points: bool, seconds: u64) -> Result<Self, String> {
         let name = format!("transfix-turn-{latency_points}-{}", std::process::id());
         let dir = std::env::temp_dir().join(name);
@@ -108,7 +109,7 @@ impl Turns {
         Ok(Self { probe, orders, answer, dir })
     }
 
-    /// Returns the nanoseconds of a turn with this order, `pause_ns` after the last one.
+    /// Waits `pause_ns`, runs a turn with order `n`, and returns the nanoseconds of the turn.
     fn take(&mut self, n: usize, pause_ns: u64) -> Result<u64, String> {
         let due = monotonic_ns() + pause_ns;
         while monotonic_ns() < due {
@@ -137,18 +138,18 @@ fn turns(n: u64, pause_ns: u64, seconds: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Turns of each slice.
+/// Number of turns in a slice.
 const SLICE: usize = 1_000;
 
-/// Measures the cost of latency points. Slices with and without them alternate, and the median
-/// difference counts.
+/// Measures the cost of latency points. Slices with and without latency points alternate; the
+/// median difference counts.
 fn points(n: u64) -> Result<(), String> {
     let mut sides = [Turns::new(n, true, 1)?, Turns::new(n, false, 1)?];
     let mut found = Vec::new();
     for first in (0..n as usize).step_by(SLICE) {
         let slice = first..(first + SLICE).min(n as usize);
         let mut means = [0.0; 2];
-        // Each side goes first in every second round.
+        // The slice that runs first changes from round to round.
         for side in [found.len() % 2, 1 - found.len() % 2] {
             let mut ns = 0;
             for i in slice.clone() {
@@ -185,8 +186,8 @@ fn codec(operation: &str, set: &str, n: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Counted by function name, because the store's helper threads execute a varying number of
-/// instructions.
+/// A separate function, because callgrind counts by function name: the store's helper threads
+/// execute a varying number of instructions.
 #[inline(never)]
 fn store_append(store: &mut FileStore, seq: u64) -> Result<(), StoreError> {
     let (kind, bytes) = (Kind::Application, &[b'x'; 200]);
@@ -194,7 +195,7 @@ fn store_append(store: &mut FileStore, seq: u64) -> Result<(), StoreError> {
     store.commit().map(drop)
 }
 
-/// Counted by function name, as `store_append`.
+/// A separate function, because callgrind counts by function name, as for `store_append`.
 #[inline(never)]
 fn store_read(store: &mut FileStore, seq: u64) -> Result<usize, StoreError> {
     let stored = store.outbound(seq)?;
@@ -202,7 +203,7 @@ fn store_read(store: &mut FileStore, seq: u64) -> Result<usize, StoreError> {
 }
 
 fn store(operation: &str, n: u64) -> Result<(), String> {
-    /// Messages that are read repeatedly.
+    /// Number of stored messages that the benchmark reads repeatedly.
     const MESSAGES: u64 = 1_000;
     let dir = std::env::temp_dir().join(format!("transfix-store-{}", std::process::id()));
     let told = |error: StoreError| error.to_string();

@@ -1,4 +1,4 @@
-//! One session over a file store and a memory connection, for counting the cost of a turn.
+//! A session over a file store and a memory connection, for counting the cost of a turn.
 
 use std::path::Path;
 
@@ -8,17 +8,17 @@ use transfix_store::{FileStore, Options};
 use transfix_transport::Stream;
 use transfix_transport::memory::{MemoryStream, pipe};
 
-/// Bytes that the connection holds in each direction.
+/// Capacity of the memory connection in bytes, for each direction.
 const PIPE_BYTES: usize = 1 << 20;
 
-/// A session that the caller runs turn by turn.
+/// A session whose turns the caller runs one by one.
 pub(crate) struct Probe {
     rig: Rig,
     peer: MemoryStream,
 }
 
 impl Probe {
-    /// Opens a store in `dir`, and connects the session to memory.
+    /// Opens a store in `dir`, and connects the session to a memory connection.
     pub(crate) fn new(
         dir: &Path,
         settings: &SessionSettings,
@@ -36,8 +36,9 @@ impl Probe {
     }
 
     /// Passes `bytes` to the session, runs one turn, and reads the output into `answer`. Returns
-    /// the number of output bytes, or 0 if the link went down.
-    // Never inlined: instruction counters collect between its entry and its return.
+    /// the number of output bytes, or 0 if the session disconnected.
+    // The function is never inlined, because callgrind counts instructions between its entry and
+    // its return.
     #[inline(never)]
     pub(crate) fn turn(&mut self, bytes: &[u8], now: Now, answer: &mut [u8]) -> usize {
         let _ = self.peer.write(bytes);
@@ -47,7 +48,7 @@ impl Probe {
         self.peer.read(answer).unwrap_or(0)
     }
 
-    /// Returns the latency of messages.
+    /// Returns the measured latency of messages.
     pub(crate) fn latency(&self) -> Latency {
         self.rig.latency()
     }

@@ -1,4 +1,4 @@
-//! The typed messages of FIX 4.4 instead of tags, for the codec's operations.
+//! The codec's operations with the typed messages of FIX 4.4 instead of tags.
 
 use std::hint::black_box;
 
@@ -46,7 +46,7 @@ fn write(order: &Order, body: &mut Body<'_>, now: Timestamp) {
     });
 }
 
-/// Reads all fields of the body, and counts the present ones.
+/// Reads all fields of the order's body, and counts the present fields.
 fn read(message: &Message<'_>) -> usize {
     let Ok(order) = NewOrderSingle::try_from(message) else { return 0 };
     let mut there = 0_usize;
@@ -68,7 +68,7 @@ fn read(message: &Message<'_>) -> usize {
     there
 }
 
-/// Reads all fields of the snapshot's entries, and counts the present ones.
+/// Reads all fields of the snapshot's entries, and counts the present fields.
 fn read_entries(message: &Message<'_>) -> usize {
     let Ok(snapshot) = MarketDataSnapshotFullRefresh::try_from(message) else { return 0 };
     let mut there = 0_usize;

@@ -1,4 +1,5 @@
-//! One side of a benchmark in a separate process: read line by line, and ended with its owner.
+//! Runs one side of a benchmark in a separate process, reads its output line by line, and ends the
+//! process when dropped.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -6,7 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-/// A running side.
+/// A running process of one side.
 pub(super) struct Side {
     name: String,
     child: Child,
@@ -24,7 +25,7 @@ impl Side {
         Ok(Self { name: name.to_owned(), child, lines: BufReader::new(out) })
     }
 
-    /// Returns the next line.
+    /// Returns the next line of the process's output.
     pub(super) fn line(&mut self) -> Result<String, String> {
         let mut line = String::new();
         match self.lines.read_line(&mut line) {
@@ -34,7 +35,7 @@ impl Side {
         }
     }
 
-    /// Returns the line that the process prints when ready. The wait is limited to half a minute.
+    /// Returns the line that the process prints when ready. Waits at most 30 seconds.
     pub(super) fn first_line(&mut self) -> Result<String, String> {
         if !self.lines.buffer().is_empty() {
             return self.line();
@@ -52,38 +53,40 @@ impl Side {
     /// Sends a line to the process, whose standard input must be a pipe.
     pub(super) fn say(&mut self, line: &str) -> Result<(), String> {
         let input = self.child.stdin.as_mut().ok_or("no standard input")?;
-        // Written in one call: a process that exits after the first byte must not cause an error.
+        // The line and its end are written in one call, because a process may exit after the first
+        // byte of its command.
         let line = format!("{line}\n");
         input.write_all(line.as_bytes()).map_err(|error| format!("{}: {error}", self.name))
     }
 
-    /// Suspends the process until [`Side::go_on`], while others are measured.
+    /// Suspends the process until [`Side::go_on`], so that it does not disturb the measurement of
+    /// others.
     pub(super) fn pause(&self) {
         self.signal(Signal::STOP);
     }
 
-    /// Resumes the process.
+    /// Resumes the suspended process.
     pub(super) fn go_on(&self) {
         self.signal(Signal::CONT);
     }
 
     fn signal(&self, signal: Signal) {
-        // If the process has ended, its next line is an error.
+        // A signal to an ended process fails; the error appears when the next line is read.
         let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
-    /// Returns the CPU time of all live threads, in nanoseconds.
+    /// Returns the CPU time of all live threads of the process, in nanoseconds.
     pub(super) fn cpu_ns(&self) -> u64 {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
         let of = |task: std::fs::DirEntry| {
-            // proc(5): the first number is the time on a CPU.
+            // In `schedstat`, the first number is the time on a CPU in nanoseconds (proc(5)).
             let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
             text.split(' ').next()?.parse::<u64>().ok()
         };
         tasks.into_iter().flatten().flatten().filter_map(of).sum()
     }
 
-    /// Waits for the process to end after its last line.
+    /// Waits for the process to exit after its last line.
     pub(super) fn finish(mut self) -> Result<(), String> {
         let status = self.child.wait().map_err(|error| error.to_string())?;
         if status.success() { Ok(()) } else { Err(format!("{} ended with {status}", self.name)) }
@@ -92,7 +95,7 @@ impl Side {
 
 impl Drop for Side {
     fn drop(&mut self) {
-        // The process ends with its input, and removes its files.
+        // At the end of its input, the process removes its files and exits.
         if self.child.stdin.take().is_some() {
             self.go_on();
             if let Ok(ended) = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()) {
@@ -100,13 +103,13 @@ impl Drop for Side {
                 let _ = poll(&mut [PollFd::new(&ended, PollFlags::IN)], Some(&time));
             }
         }
-        // Already ended, unless something failed.
+        // The process has exited already, unless something failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Time limit for a process to become ready, in seconds.
+/// Time limit in seconds for a process to print its first line.
 const READY_S: i64 = 30;
-/// Time limit for a process to end, in seconds.
+/// Time limit in seconds for a process to exit.
 const ENDING_S: i64 = 3;

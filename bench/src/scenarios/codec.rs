@@ -1,5 +1,5 @@
-//! Scenario S2a: encodes and decodes the NewOrderSingle(D) of a published page, "Fix8 vs QuickFIX",
-//! beside other codecs.
+//! Scenario S2a: encodes and decodes the NewOrderSingle(D) of the published page "Fix8 vs
+//! QuickFIX", with our codec and others.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -33,20 +33,20 @@ below, of ours over the floor and of others over ours, with the interval in whic
 confidence.
 Exit code: 0 done, 1 the run failed, 2 wrong usage.")]
 pub(crate) struct Args {
-    /// Messages of one run.
+    /// Number of messages in one run.
     #[arg(long, default_value_t = 100_000, value_parser = at_least_one)]
     messages: usize,
-    /// Runs, to be averaged.
+    /// Number of runs; figures are averages over them.
     #[arg(long, default_value_t = 10, value_parser = at_least_one)]
     runs: usize,
-    /// Also run other engines, from this directory or where `cargo xtask peers build` puts them,
-    /// beside this program's own.
+    /// Also run the codecs of other engines, from this directory or from the directory of
+    /// `cargo xtask peers build`.
     #[arg(long, value_name = "DIR", num_args = 0..=1)]
     peers: Option<Option<PathBuf>>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    /// Where its JSON file is written.
+    /// Path of the result as a JSON file.
     #[arg(long, default_value = "bench-out", value_name = "DIR")]
     out: PathBuf,
 }
@@ -68,14 +68,14 @@ struct Report {
     runs: usize,
     message_bytes: usize,
     rounds: RoundCount,
-    /// One pass over the bytes of a message.
+    /// Nanoseconds of one pass over the bytes of a message.
     floor_ns: f64,
     rows: Vec<Row>,
     not_run: Vec<String>,
     machine: Machine,
 }
 
-/// One line of the page's table.
+/// A line of the published page's table.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     framework: String,
@@ -85,15 +85,15 @@ struct Row {
     seconds: f64,
     messages_per_s: f64,
     us_per_message: f64,
-    /// Percentage of time saved relative to QuickFIX C++.
+    /// Percentage of time saved, compared to QuickFIX C++.
     #[serde(skip_serializing_if = "Option::is_none")]
     improvement_percent: Option<f64>,
-    /// Messages per second relative to QuickFIX C++.
+    /// Messages per second, as a multiple of QuickFIX C++.
     #[serde(skip_serializing_if = "Option::is_none")]
     throughput_ratio: Option<f64>,
-    /// Time relative to the floor.
+    /// Time, as a multiple of the floor.
     floor_ratio: Estimate,
-    /// Time relative to ours, for another engine.
+    /// Time of another engine, as a multiple of ours.
     #[serde(skip_serializing_if = "Option::is_none")]
     ours_ratio: Option<Estimate>,
 }
@@ -102,7 +102,7 @@ const TO_STRING: &str = "to string";
 const BUILD_TO_STRING: &str = "build and to string";
 const FROM_STRING: &str = "from string";
 const VALIDATED: &str = "from string, validated";
-/// The engine to which improvement and ratio refer.
+/// The engine that is the base of `improvement_percent` and `throughput_ratio`.
 const BASE: &str = "quickfix-cpp";
 
 fn measured(args: &Args) -> Result<Report, String> {
@@ -135,7 +135,7 @@ fn measured(args: &Args) -> Result<Report, String> {
     })
 }
 
-/// Starts the requested peers.
+/// Starts the peers if the command line requests them.
 pub(super) fn start_peers(dir: Option<&Option<PathBuf>>, ours: &Ours) -> Result<Peers, String> {
     let Some(dir) = dir else { return Ok(Peers::default()) };
     Peers::start(&peers_in(dir.as_deref())?, ours)
@@ -154,7 +154,8 @@ fn rows(measured: &Measured, messages: usize) -> Vec<Row> {
         (Operation::DecodeValidate, VALIDATED),
     ] {
         let stands = |s: &&Series| {
-            // A library that encodes while building has the total time on both lines.
+            // An engine that encodes while it builds the message has no separate step, so both rows
+            // show the total time.
             let is_both = operation == Operation::Encode && s.operation == Operation::BuildEncode;
             s.operation == operation || is_both && !has_encode(&s.engine)
         };
@@ -162,14 +163,15 @@ fn rows(measured: &Measured, messages: usize) -> Vec<Row> {
         let ours = series.iter().find(|s| stands(s) && s.engine == OURS);
         let row = |s| row(s, (name, messages), &measured.floor, (ours, base));
         let mut group: Vec<Row> = series.iter().filter(stands).map(row).collect();
-        // Our rows first, under any operation.
+        // Our rows come first, whatever their operation is called.
         group.sort_by_key(|row| row.framework != OURS);
         rows.extend(group);
     }
     rows
 }
 
-/// `ours` and `base` are the series to compare with; `None` if the row itself is that series.
+/// Creates a row. `ours` and `base` are the series to compare with; `None` if `series` itself is
+/// that series.
 fn row(
     series: &Series,
     (operation, messages): (&'static str, usize),
@@ -199,7 +201,7 @@ fn show(args: &Args, report: &Report) -> Result<(), String> {
         return print_line(&json);
     }
     print_line(&format!("{}\n", report.machine.words()))?;
-    // The page's own lines, one pair for each framework.
+    // Prints the lines of the published page, one pair for each framework.
     for row in &report.rows {
         if [TO_STRING, FROM_STRING].contains(&row.operation) {
             print_line(&format!(

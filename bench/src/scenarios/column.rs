@@ -1,8 +1,8 @@
-//! One column of a published page's table of configurations: a file with the settings of both
+//! A column in the table of configurations of a published page: a file with the settings of both
 //! sides.
 //!
-//! The file is a settings file of the engine with an additional table `[page]`, which the engine
-//! does not get.
+//! The file is a settings file of the engine with an additional table `[page]`, which is removed
+//! before the engine reads the file.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,31 +10,31 @@ use std::time::Duration;
 use serde::Deserialize;
 use transfix::{Durability, Mode, Role, SessionSettings, Settings};
 
-/// A configuration of a published page.
+/// A configuration of a published page, read from a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
-    /// Name on the command line and of the file.
+    /// Name of the configuration on the command line, equal to the file name without `.toml`.
     pub(crate) name: String,
-    /// The name or the path by which another process finds the file.
+    /// The name of a built-in configuration, or the path of a file, as passed to the other process.
     pub(crate) source: String,
-    /// Spin time of both sides' threads, if the user sets one.
+    /// Spin time of both sides' threads in microseconds, if set on the command line.
     pub(crate) spin_us: Option<u32>,
-    /// The table `[page]`, which the engine does not get.
+    /// The table `[page]`, which is not part of the engine's settings.
     pub(crate) beside: Beside,
     settings: Settings,
 }
 
-/// The table `[page]` of the file.
+/// The table `[page]` of a configuration file, with options of the benchmark.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Beside {
-    /// The page's title of the column.
+    /// The title of the column on the page.
     pub(crate) title: String,
-    /// The purpose of the column, by the page's advice.
+    /// The purpose of the configuration, as the page recommends it.
     pub(crate) advice: String,
-    /// True if messages are prepared: only the differing values are written for each.
+    /// True if the sender prepares messages, and writes only the changed values for each message.
     pub(crate) prepared: bool,
-    /// True if OpenOnload is required.
+    /// True if the configuration requires OpenOnload.
     pub(crate) kernel_bypass: bool,
     /// CPU of the sending thread, if pinned.
     pub(crate) sender_cpu: Option<usize>,
@@ -54,7 +54,7 @@ impl Column {
         let column = Self { name: name_of, source, spin_us: None, beside, settings };
         for role in [Role::Acceptor, Role::Initiator] {
             let n = column.settings.sessions.iter().filter(|session| session.role == role).count();
-            // A router has no initiator.
+            // The router benchmark has no initiator in its file.
             if n > 1 || (n == 0 && role == Role::Acceptor) {
                 return Err(format!("{name}: {n} sessions with role {role:?}; one is needed"));
             }
@@ -62,7 +62,7 @@ impl Column {
         Ok(column)
     }
 
-    /// Reads a file of the user.
+    /// Reads a configuration from a file of the user.
     pub(crate) fn load(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path);
         let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
@@ -72,25 +72,25 @@ impl Column {
         Ok(column)
     }
 
-    /// Returns true if the column has both sides.
+    /// Returns true if the file has settings for an initiator too.
     pub(crate) fn has_initiator(&self) -> bool {
         self.settings.sessions.iter().any(|session| session.role == Role::Initiator)
     }
 
-    /// Returns the session of one side.
+    /// Returns the session settings of one side.
     pub(crate) fn session(&self, role: Role) -> &SessionSettings {
         let found = self.settings.sessions.iter().find(|session| session.role == role);
         found.unwrap_or(&self.settings.sessions[0])
     }
 
-    /// Returns the settings of one side.
+    /// Returns the engine settings of one side.
     pub(crate) fn side(&self, role: Role) -> Settings {
         let mut settings = self.settings.clone();
         settings.sessions.retain(|session| session.role == role);
         settings
     }
 
-    /// Returns true if the acceptor spins.
+    /// Returns true if the acceptor's thread spins.
     pub(crate) fn spins(&self) -> bool {
         self.session(Role::Acceptor).threads.mode == Mode::Spin
     }
@@ -108,7 +108,7 @@ impl Column {
         self.session(Role::Acceptor).store.durability != Durability::Memory
     }
 
-    /// Returns the settings that matter for the figures, for the header and the JSON object.
+    /// Returns the settings that affect the figures, for the table header and the JSON object.
     pub(crate) fn described(&self) -> serde_json::Value {
         let [acceptor, initiator] =
             [Role::Acceptor, Role::Initiator].map(|role| self.session(role));
@@ -134,7 +134,7 @@ impl Column {
         })
     }
 
-    /// Returns the described settings as text, one line for each side.
+    /// Returns the settings that affect the figures as text, one line for each side.
     pub(crate) fn words(&self) -> String {
         let side = |role: Role| {
             let session = self.session(role);
@@ -161,8 +161,8 @@ impl Column {
     }
 }
 
-/// Returns the text with blank lines instead of the table `[page]`, so that errors have the right
-/// line.
+/// Returns the file's text with blank lines instead of the table `[page]`, so that errors of the
+/// remaining text name the right line.
 fn without_page(text: &str) -> String {
     let mut is_in_page = false;
     let lines = text.lines().map(|line| {

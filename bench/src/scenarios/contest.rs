@@ -1,30 +1,30 @@
-//! Contestants alternate (A B C, A B C), so that changes of the machine affect all of them. A round
-//! with a disturbed floor is repeated.
+//! Runs contestants in alternating slices (A B C, A B C), so that changes of the machine affect all
+//! contestants. A round with a disturbed floor is repeated.
 
 use super::report::RoundCount;
 use super::summary::{median, quantile};
 
-/// A measured side.
+/// An engine, a peer or a floor whose slices are measured.
 pub(crate) trait Contestant {
-    /// Returns the name in tables.
+    /// Returns the name for the tables.
     fn name(&self) -> &str;
 
-    /// Returns true if the others continue without this contestant when it fails, as for other
+    /// Returns true if the run continues without this contestant after its failure, as for other
     /// engines.
     fn is_optional(&self) -> bool;
 
-    /// Measures one slice; `warm_up` is true for the first, which is discarded.
+    /// Measures one slice. `warm_up` is true for the first slice, whose figures are discarded.
     fn slice(&mut self, warm_up: bool) -> Result<Slice, String>;
 }
 
 /// The measurements of one contestant in one slice.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slice {
-    /// Each round trip, in the order of sending, in nanoseconds.
+    /// Time of each round trip in nanoseconds, in the order of sending.
     pub(crate) ns: Vec<u64>,
-    /// Delay of each sending after its due time; empty without a pace.
+    /// Delay of each sending after its planned time, in nanoseconds; empty without a pace.
     pub(crate) late_ns: Vec<u64>,
-    /// CPU time of the measured side.
+    /// CPU time of the contestant in nanoseconds.
     pub(crate) cpu_ns: u64,
 }
 
@@ -36,32 +36,32 @@ impl Slice {
     }
 }
 
-/// All slices of a run.
+/// The measurements of a whole run.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
-    /// Slices by contestant and round; empty for a failed contestant.
+    /// Slices by contestant and round; a failed contestant has none.
     pub(crate) slices: Vec<Vec<Slice>>,
-    /// Number of repeated rounds.
+    /// Number of repetitions because of a disturbed floor.
     pub(crate) repeated: usize,
-    /// Number of rounds whose floor is still disturbed.
+    /// Number of rounds whose floor is disturbed even after the repetitions.
     pub(crate) disturbed: usize,
     /// Failed contestants, with their reasons.
     pub(crate) lost: Vec<String>,
 }
 
-/// The round to run.
+/// The round that is about to run, for reports of the progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Round {
-    /// The discarded round before the first.
+    /// The first round, which is discarded.
     WarmUp,
-    /// Counted from 1.
+    /// A round by its number, counted from 1.
     Nth(usize),
-    /// A repeated round, counted from 1.
+    /// The repetition of a round, by its number counted from 1.
     Again(usize),
 }
 
 impl Round {
-    /// Returns the progress as text.
+    /// Returns the progress as text; `of` is the number of rounds.
     pub(crate) fn words(self, of: usize) -> String {
         match self {
             Self::WarmUp => "warm-up".to_owned(),
@@ -71,15 +71,15 @@ impl Round {
     }
 }
 
-/// Valid rounds, and the number of repeated ones.
+/// The results of all rounds, and counts of repeated and disturbed rounds.
 #[derive(Debug)]
 pub(crate) struct Repeated<R> {
     pub(crate) rounds: Vec<R>,
     pub(crate) count: RoundCount,
 }
 
-/// Runs rounds in which all alternate. Rounds with a disturbed floor are repeated, at most as often
-/// as there are rounds. `floor_p99` returns the floor's 99th percentile in a round.
+/// Runs `rounds` rounds after a warm-up, and repeats rounds with a disturbed floor, at most
+/// `rounds` times. `floor_p99` returns the floor's 99th percentile in a round.
 pub(crate) fn repeat<R>(
     rounds: usize,
     mut play: impl FnMut(Round) -> Result<R, String>,
@@ -99,7 +99,8 @@ pub(crate) fn repeat<R>(
     Ok(Repeated { rounds: all, count })
 }
 
-/// Runs `rounds` rounds; contestant 0 is the floor. `tell` receives the progress.
+/// Runs `rounds` rounds of all contestants; contestant 0 is the floor. `tell` receives the
+/// progress.
 pub(crate) fn play(
     contestants: &mut [Box<dyn Contestant>],
     rounds: usize,
@@ -144,9 +145,9 @@ fn round(
     Ok(round)
 }
 
-/// Returns the rounds with a disturbed floor, the worst first. The floor's p99 lies above the upper
-/// quartile by more than one and a half times the distance of the quartiles (Tukey's fence). The
-/// p99 is also at least a quarter above the median.
+/// Returns the rounds with a disturbed floor, the worst round first. A floor is disturbed if its
+/// p99 exceeds two limits. The first limit is the upper quartile plus 1.5 times the quartile
+/// distance (Tukey's fence). The second limit is 1.25 times the median.
 fn disturbed(p99: &[f64]) -> Vec<usize> {
     let [low, high] = [0.25, 0.75].map(|part| quantile(p99, part));
     let fence = (high + 1.5 * (high - low)).max(1.25 * median(p99));

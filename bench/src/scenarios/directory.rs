@@ -1,4 +1,4 @@
-//! Reads the runs of a directory.
+//! Reads the recorded runs from the JSON files of a directory.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,16 +6,16 @@ use std::path::Path;
 use super::page::PAGES;
 use super::report::Report;
 
-/// The runs of a directory.
+/// The recorded runs of a directory.
 #[derive(Default)]
 pub(super) struct Runs {
-    /// Round trips, in the order of the scenarios.
+    /// Runs of the round-trip scenarios, in the order of the scenarios.
     pub(super) round_trips: Vec<Report>,
-    /// `throughput.json`, as that scenario prints it.
+    /// The JSON object of the scenario `throughput`, from `throughput.json`.
     pub(super) throughput: Option<serde_json::Value>,
-    /// `router.json`, as that scenario prints it.
+    /// The JSON object of the scenario `router`, from `router.json`.
     pub(super) router: Option<serde_json::Value>,
-    /// The measurements in memory, by the number of their scenario.
+    /// The results of the in-memory scenarios, by scenario number such as S2a.
     pub(super) micro: BTreeMap<String, serde_json::Value>,
 }
 
@@ -57,7 +57,8 @@ pub(super) fn read(path: &Path) -> Result<Runs, String> {
     Ok(runs)
 }
 
-/// Returns a run's position among the scenarios, and its configuration's position on the page.
+/// Returns the sort key of a run: the position of its scenario, the position of its configuration
+/// on the page, and a name.
 fn place(run: &Report) -> (usize, usize, String) {
     let page = PAGES.iter().position(|page| page.scenario == run.scenario);
     let column = page.and_then(|page| {

@@ -1,5 +1,5 @@
-//! `hftest` (S2b): preloaded orders are sent at once, each answered by a random number of reports.
-//! The engine of both sides measures encoding and decoding.
+//! Scenario S2b, `hftest`: preloaded orders are sent at once; a random number of reports answers
+//! each order. The engines of both sides measure encoding and decoding.
 
 mod book;
 mod both;
@@ -21,7 +21,8 @@ use std::process::ExitCode;
 
 use clap::value_parser;
 
-/// hftest (S2b): preloaded orders sent at once, their reports counted; times inside the engine.
+/// hftest (S2b): preloaded orders are sent at once and their reports counted; the engine measures
+/// its own times.
 #[derive(Debug, Clone, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -47,49 +48,51 @@ Exit code: 0 done, 1 the run or its self-check failed, 2 wrong usage."
 pub(crate) struct Args {
     #[command(subcommand)]
     part: Option<Part>,
-    /// Start both processes here, over loopback, and send all.
+    /// Start both processes on this machine, over loopback, and send all orders.
     #[arg(long = "self", required = true)]
     both: bool,
-    /// Orders to preload and send.
+    /// Number of orders to preload and send.
     #[arg(long, default_value_t = 500_000,
           value_parser = value_parser!(u32).range(1..=i64::from(keys::NUMBER_MAX)))]
     orders: u32,
-    /// Rounds, in each of which all orders are sent, after one that does not count; ratios are
-    /// medians over them.
+    /// Number of rounds after a warm-up round; each round sends all orders. Ratios are medians over
+    /// the rounds.
     #[arg(long, default_value_t = 5, value_parser = value_parser!(u16).range(1..=1_000))]
     rounds: u16,
     /// The seed of the client's random numbers; the server's seed is the next number.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Reports with LastCapacity(29)=4, validated in full; the page's 5 is no value of FIX 4.2.
+    /// Send reports with LastCapacity(29)=4, and validate them in full; the page's value 5 is not
+    /// in FIX 4.2.
     #[arg(long)]
     valid: bool,
-    /// Give up when no report has come for so many seconds.
+    /// Abandon the run after this many seconds without a report.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = value_parser!(u64)
           .range(1..=86_400))]
     patience: u64,
-    /// Print how times are spread: below 1, 3, 5, 10, 20, 50, 100, 1,000 µs, and the rest.
+    /// Print the distribution of times: below 1, 3, 5, 10, 20, 50, 100, 1,000 µs, and above.
     #[arg(long)]
     histogram: bool,
-    /// Also run the codecs of other engines, from this directory or where `cargo xtask peers build`
-    /// puts them, beside this program's own.
+    /// Also run the codecs of other engines, from this directory or from the directory of
+    /// `cargo xtask peers build`.
     #[arg(long, value_name = "DIR", num_args = 0..=1)]
     peers: Option<Option<PathBuf>>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    /// Where its JSON file is written.
+    /// Path of the result as a JSON file.
     #[arg(long, default_value = "bench-out", value_name = "DIR")]
     out: PathBuf,
-    /// Directory for the files `client` and `server` with the times of each, of the middle round.
+    /// Directory for the files `client` and `server` with the times of each side in the median
+    /// round.
     #[arg(long, value_name = "DIR", default_value = ".")]
     log_dir: PathBuf,
-    /// For tests: the server does not send this report, counted from 1.
+    /// For tests: number of the report that the server omits, counted from 1.
     #[arg(long, hide = true)]
     drop: Option<u64>,
 }
 
-/// One side alone, with keys to press.
+/// A side alone, which the user controls with keys.
 #[derive(Debug, Clone, clap::Subcommand)]
 enum Part {
     Server(server::Args),
@@ -104,7 +107,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
-        // The faults are already printed.
+        // The run has already printed its faults.
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("transfix bench hftest{name}: {error}");
@@ -113,7 +116,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Prints a line at once.
+/// Prints a line and flushes the output.
 fn say(line: &str) -> Result<(), String> {
     writeln!(std::io::stdout(), "{line}").map_err(|why| why.to_string())
 }

@@ -1,4 +1,5 @@
-//! `transfix bench compare`: changes between two runs, separated from noise.
+//! `transfix bench compare`: reports which figures changed between two runs, and which changes are
+//! noise.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,13 +23,13 @@ lies with 95 % confidence are apart; otherwise the difference is noise. Times an
 but two runs on one machine differ by them for many reasons.
 Exit code: 0 done, 1 a file cannot be read or nothing can be compared, 2 wrong usage.")]
 pub(crate) struct CompareArgs {
-    /// Files of the run before: a directory, or one `.json`.
+    /// Result files of the earlier run: a directory, or one `.json` file.
     before: PathBuf,
-    /// Files of the run after.
+    /// Result files of the later run: a directory, or one `.json` file.
     after: PathBuf,
 }
 
-/// Prints the changes.
+/// Prints the changes between two runs.
 pub(crate) fn compare(args: &CompareArgs) -> ExitCode {
     let done = read(&args.before).and_then(|before| {
         let after = read(&args.after)?;
@@ -57,25 +58,25 @@ pub(crate) fn compare(args: &CompareArgs) -> ExitCode {
 /// A run of a scenario, with all its ratios.
 #[derive(Debug)]
 struct Run {
-    /// Its scenario, and its configuration if any.
+    /// The name of the scenario, followed by the configuration if the scenario has several.
     name: String,
     settings: Value,
     machine: Value,
-    /// The build of the program; `None` in older files.
+    /// The build of the program; `None` if the file does not record the build.
     built: Option<Value>,
     figures: Vec<Figure>,
 }
 
-/// A figure that has a ratio.
+/// A measured value, with its ratio to the floor.
 #[derive(Debug)]
 struct Figure {
     what: String,
     /// The measured value with its unit.
     shown: String,
     ratio: Estimate,
-    /// True if more is better.
+    /// True if the figure is a rate, so that a higher value is better.
     is_rate: bool,
-    /// Number of rounds of which the ratio is the median.
+    /// Number of rounds; the ratio is their median.
     rounds: u64,
 }
 
@@ -98,7 +99,7 @@ fn all(runs: &Runs) -> Vec<Run> {
             figures.insert(0, Figure { what, shown, ratio, is_rate: true, rounds });
         }
         let one = run(scenario.clone(), of, Some(figures));
-        // Some runs have no table of settings.
+        // Some scenarios have no table of settings; their option values are compared instead.
         let settings = json!([one.settings, of["messages"], of["launches"]]);
         all.push(Run { settings, ..one });
     }
@@ -107,7 +108,7 @@ fn all(runs: &Runs) -> Vec<Run> {
     all
 }
 
-/// Returns a machine, and the build of the program that ran there.
+/// Returns the machine of a run, and the build of the program that ran there.
 fn machine(of: &Value) -> (Value, Option<Value>) {
     let mut machine = of.clone();
     let built = machine.as_object_mut().and_then(|fields| fields.remove("built"));
@@ -132,7 +133,7 @@ fn round_trip(run: &Report) -> Run {
     Run { name, settings: run.settings.clone(), machine, built, figures }
 }
 
-/// Returns a row of S2a, S2b or S4b.
+/// Reads a row of the scenarios S2a, S2b or S4b.
 fn codec(row: &Value, rounds: u64) -> Option<Figure> {
     let [who, what] = [["framework", "runtime"], ["operation", "method"]]
         .map(|names| names.iter().find_map(|name| row[*name].as_str()));
@@ -147,7 +148,7 @@ fn codec(row: &Value, rounds: u64) -> Option<Figure> {
     })
 }
 
-/// Returns the half trips of all rows and modes.
+/// Reads the half trips of all rows and modes of the scenario `router`.
 fn router(run: &Value) -> Option<Vec<Figure>> {
     let modes = run["modes"].as_array()?;
     let mut figures = Vec::new();
@@ -181,7 +182,8 @@ fn router(run: &Value) -> Option<Vec<Figure>> {
     Some(figures)
 }
 
-/// Returns orders per second and p99 at full speed, of all sides and numbers of sessions.
+/// Reads orders per second and p99 at full speed, of all sides and numbers of sessions, of the
+/// scenario `throughput`.
 fn throughput(run: &Value) -> Option<Vec<Figure>> {
     let mut figures = Vec::new();
     for run in run["runs"].as_array()? {
@@ -226,7 +228,7 @@ fn table(before: &[Run], after: &[Run]) -> Table {
     table
 }
 
-/// Returns the reasons that make two runs hard to compare, and the results that were not compared.
+/// Returns remarks: why two runs are hard to compare, and which results were not compared.
 fn remarks(before: &[Run], after: &[Run]) -> Vec<String> {
     let mut remarks = Vec::new();
     let find = |runs: &[Run], name: &str| runs.iter().position(|run| run.name == name);
@@ -266,11 +268,11 @@ fn row(name: &str, old: &Figure, new: &Figure) -> Vec<String> {
     ]
 }
 
-/// Minimum number of rounds for a comparison.
+/// Minimum number of rounds for which a change can be distinguished from noise.
 const ROUNDS_MIN: u64 = 5;
 const FEW: &str = "too few rounds";
 
-/// Describes the change in words.
+/// Returns the change as text, such as "faster by 12 %".
 fn verdict(was: Estimate, is: Estimate, is_rate: bool) -> String {
     let percent = 100.0 * (is.median / was.median - 1.0);
     let words = match (is.low > was.high, is.high < was.low) {
@@ -278,7 +280,7 @@ fn verdict(was: Estimate, is: Estimate, is_rate: bool) -> String {
         (is_more, _) if is_more == is_rate => "faster",
         _ => "slower",
     };
-    // Without a previous rate there is no percentage.
+    // If the earlier rate was 0, the change has no percentage.
     if percent.is_finite() {
         format!("{words} by {:.0} %", percent.abs())
     } else {
@@ -305,7 +307,7 @@ mod tests {
         assert_eq!(verdict(estimate(0.0, 0.0, 0.0), was, true), "faster");
     }
 
-    /// Returns the files of two runs, the second with other ratios.
+    /// Returns the files of a run whose ratios are `ratio`.
     fn runs(ratio: f64) -> Runs {
         let estimate = json!({ "median": ratio, "low": ratio - 0.1, "high": ratio + 0.1 });
         let rounds = json!({ "kept": 5, "repeated": 0, "disturbed": 0 });
@@ -348,7 +350,7 @@ mod tests {
         let was = with(json!({ "cpus": 2, "built": "optimized" }));
         for (is, expected) in [
             (json!({ "cpus": 2, "built": "optimized" }), vec![]),
-            // From a program without build information.
+            // This machine's file was written by a program without build information.
             (json!({ "cpus": 2, "built": "" }), vec![]),
             (json!({ "cpus": 4, "built": "optimized" }), vec!["S3: the machines differ"]),
             (

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use super::column::Column;
 
-/// A published page.
+/// A published page, with the parameters of its benchmark.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// Name on the command line.
+    /// Name of the scenario on the command line.
     pub(crate) name: &'static str,
-    /// Number of the scenario.
+    /// Number of the scenario, such as S1.
     pub(crate) scenario: &'static str,
     /// The heading of tables and charts.
     pub(crate) title: &'static str,
@@ -17,13 +17,13 @@ pub(crate) struct Page {
     pub(crate) answer: Answer,
     /// True if orders and reports carry ClientID(109).
     pub(crate) client_id: bool,
-    /// Orders to measure.
+    /// Number of measured orders.
     pub(crate) messages: usize,
-    /// Orders before the measured ones.
+    /// Number of unmeasured orders before the first measured order.
     pub(crate) warm_up: usize,
-    /// Orders per second; without a pace each order follows the previous answer.
+    /// Orders per second; without a rate, each order follows the answer to the previous order.
     pub(crate) rate: Option<u64>,
-    /// Slices of a run; engine and floor alternate.
+    /// Number of slices of a run; engine and floor alternate.
     pub(crate) slices: usize,
     columns: &'static [(&'static str, &'static str)],
 }
@@ -33,7 +33,7 @@ pub(crate) struct Page {
 pub(crate) enum Answer {
     /// An ExecutionReport(8).
     Report,
-    /// The same message.
+    /// The acceptor returns the order unchanged.
     Echo,
 }
 
@@ -109,12 +109,13 @@ pub(crate) static ROUND_TRIP: Page = Page {
 pub(crate) static PAGES: [&Page; 3] = [&LATENCY, &ECHO, &ROUND_TRIP];
 
 impl Page {
-    /// Returns the page's columns, in its order.
+    /// Returns the configurations of the page, in the page's order.
     pub(crate) fn columns(&self) -> impl Iterator<Item = Result<Column, String>> + '_ {
         self.columns.iter().map(|(name, text)| Column::parse(name, text))
     }
 
-    /// Returns the named columns: those of the page, `all`, or files of the user.
+    /// Returns the configurations with these names; a name is a configuration of the page, `all`,
+    /// or a file of the user.
     pub(crate) fn named(&self, names: &[String]) -> Result<Vec<Column>, String> {
         let mut columns = Vec::new();
         for name in names {
@@ -127,7 +128,7 @@ impl Page {
         Ok(columns)
     }
 
-    /// Returns a column by its name, by the page's spelling of the name, or by its file.
+    /// Returns a configuration by its name, by the page's spelling of the name, or by its file.
     pub(crate) fn column(&self, name: &str) -> Result<Column, String> {
         let canonical = name.to_lowercase().replace(['.', '_'], "-");
         if let Some((name, text)) = self.columns.iter().find(|(known, _)| *known == canonical) {
@@ -137,7 +138,8 @@ impl Page {
         if path.exists() {
             let mut column = Column::load(path)?;
             if self.columns.iter().any(|(known, _)| *known == column.name) {
-                // Its figures are not those of the page's column.
+                // A user's file with a known name gets another name, because its figures do not
+                // belong to the page's configuration.
                 column.name = format!("own-{}", column.name);
             }
             return Ok(column);

@@ -1,4 +1,4 @@
-//! Charts as SVG: percentile curves of times, one per series; costs as lines.
+//! Draws charts as SVG: latencies as percentile curves, and costs as lines.
 //!
 //! Invariant: all percentile curves end at the same percentile, the highest one that the shortest
 //! series supports.
@@ -12,16 +12,17 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::report::{Figures, Machine, us};
 
-/// Marked percentiles, with their names.
+/// Percentiles with a mark on each curve, and their labels.
 const MARKS: [(f64, &str); 3] = [(0.50, "p50"), (0.95, "p95"), (0.99, "p99")];
 
-/// Draws latency (µs) over percentile. The axis stretches towards the worst, as in .hgrm plots.
+/// Draws latency in microseconds by percentile, one curve per series. The percentile axis is
+/// stretched towards 100 %, as in .hgrm plots.
 pub(crate) fn draw(path: &Path, title: &str, series: &[(&str, &[u64])]) -> Result<(), String> {
     let root = SVGBackend::new(path, (960, 640)).into_drawing_area();
     draw_in(root, [title, &about()], series).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Draws lines over a logarithmic x axis; the y axis starts at 0.
+/// Draws one line per series over a logarithmic x axis; the y axis starts at 0.
 pub(crate) fn lines(
     path: &Path,
     title: &str,
@@ -33,7 +34,7 @@ pub(crate) fn lines(
         .map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Returns the day and the machine.
+/// Returns the text about date and machine for the chart.
 fn about() -> String {
     let machine = Machine::this();
     let day = transfix::clock::now().utc.to_string();
@@ -51,7 +52,7 @@ fn about() -> String {
 /// Height of a line of the legend, in pixels.
 const LEGEND_LINE: i32 = 18;
 
-/// The colors of the curves, in turn.
+/// The colors of the curves; a chart with more curves repeats them.
 const COLORS: [RGBColor; 6] =
     [BLUE, RED, full(0, 128, 0), full(200, 120, 0), MAGENTA, full(90, 90, 90)];
 
@@ -63,11 +64,11 @@ fn draw_in(
     series: &[(&str, &[u64])],
 ) -> Result<(), Box<dyn std::error::Error>> {
     let shortest = series.iter().map(|(_, values)| values.len()).min().unwrap_or(1).max(2);
-    // The axis counts nines: at x, one in 10^x is slower.
+    // The axis counts nines: at position x, one value in 10^x is slower.
     let x_max = (shortest as f64).log10();
     let curves: Vec<_> = series.iter().map(|(_, values)| curve(values, x_max)).collect();
     let shown = || curves.iter().flatten().map(|(_, us)| *us);
-    // Whole decades, because a narrow range would have no label.
+    // The axis spans whole decades, because a narrower range might contain no label.
     let decade = |us: f64, round: fn(f64) -> f64| 10_f64.powf(round(us.max(0.001).log10()));
     let highest = decade(shown().fold(0.0, f64::max) * 1.01, f64::ceil);
     let y = decade(shown().fold(f64::MAX, f64::min), f64::floor)..highest;
@@ -152,7 +153,7 @@ fn lines_in(
     Ok(())
 }
 
-/// Returns the legend of a series: its count, and the marked figures.
+/// Returns the legend of a series: name, number of values, and the marked percentiles.
 fn label(name: &str, values: &[u64]) -> String {
     let f = Figures::of(values, 0);
     let [p50, p95, p99, max] = [f.p50_ns, f.p95_ns, f.p99_ns, f.max_ns].map(us);
@@ -163,12 +164,13 @@ const fn full(r: u8, g: u8, b: u8) -> RGBColor {
     RGBColor(r, g, b)
 }
 
-/// Returns the position of a percentile on the axis.
+/// Returns the axis position of the percentile `share`.
 fn place(share: f64) -> f64 {
     -(1.0 - share).log10()
 }
 
-/// The axis from 0 % to the worst, with labels at 0 %, 50 %, 90 %, 95 %, 99 %, 99.9 % …
+/// The percentile axis up to the highest percentile, with labels at 0 %, 50 %, 90 %, 95 %, 99 %,
+/// 99.9 % …
 #[derive(Clone)]
 struct Percentiles(f64);
 
@@ -194,20 +196,22 @@ impl Ranged for Percentiles {
 impl ValueFormatter<f64> for Percentiles {
     fn format_ext(&self, x: &f64) -> String {
         let percent = 100.0 - 100.0 / 10_f64.powf(*x);
-        // Enough digits to differ from the next label.
+        // The label has enough digits to differ from the next label.
         let digits = (x.round() as usize).saturating_sub(2);
         format!("{percent:.digits$} %")
     }
 }
 
-/// Returns points of one series up to `x_max`: a few hundred at most, dense towards the worst.
+/// Returns the points of one curve up to `x_max`: a few hundred at most, more of them at high
+/// percentiles.
 fn curve(values: &[u64], x_max: f64) -> Vec<(f64, f64)> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
     let n = sorted.len();
     let mut points: Vec<(f64, f64)> = Vec::new();
     for step in 0..=400 {
-        // The slower share decreases in even logarithmic steps.
+        // Points have equal distances on the axis, so the share of slower values decreases
+        // logarithmically.
         let x = x_max * f64::from(step) / 400.0;
         let rank = ((1.0 - 10_f64.powf(-x)) * n as f64) as usize;
         if let Some(ns) = sorted.get(rank.min(n.saturating_sub(1))) {
@@ -236,7 +240,7 @@ mod tests {
             let points = curve(values, x_max);
             assert_eq!(points.first().map(|(x, _)| *x), Some(0.0));
             assert!((points.last().unwrap().0 - x_max).abs() < 1e-9);
-            // p50 of the series is at its mark.
+            // The p50 of each curve lies at the mark of p50.
             let (_, us) = at(&points, place(0.5)).unwrap();
             let middle = values[values.len() / 2] as f64 / 1000.0;
             assert!((us / middle - 1.0).abs() < 0.03, "{us} is not {middle}");

@@ -1,8 +1,8 @@
-//! A side of a benchmark on another host, controlled like a local one.
+//! Controls one side of a benchmark on another host, like a local process.
 //!
-//! The serving program starts parts of one scenario, one per connection; a part ends with its
-//! connection. Requests and answers are lines of JSON. Use it only on a trusted network: anyone who
-//! reaches the address can start such parts, and nothing else.
+//! The serving program starts parts of one scenario, one part per connection. A part ends with its
+//! connection. Requests and answers are lines of JSON. The program must run only on a trusted
+//! network: anyone who reaches the address can start such parts, and nothing else.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -18,22 +18,22 @@ use serde::{Deserialize, Serialize};
 use super::child::Side;
 use super::shared::{StoreDir, print_line};
 
-/// Highest number of connections.
+/// Maximum number of concurrent connections.
 const PARTS_MAX: usize = 32;
-/// Longest line in bytes.
+/// Maximum length of a line, in bytes.
 const LINE_MAX: u64 = 64 << 10;
-/// Time limit for a part's answer. The slowest action is its start.
+/// Time limit for an answer. The slowest request is the start of a part.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A request to a part; `P` names the part.
+/// A request to the serving host; `P` describes the part to start.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Ask<P> {
-    /// Request: the number of CPUs of the host.
+    /// Requests the number of CPUs of the host.
     Cpus,
     Start(P),
-    /// Request: the part's next line. The wait is limited to the time of a start, because the
-    /// requester may be gone.
+    /// Requests the next line that the part prints. The wait is limited to the time of a start,
+    /// because the requester may have disconnected.
     Line,
     Say(String),
     Pause,
@@ -41,13 +41,13 @@ enum Ask<P> {
     CpuNs,
 }
 
-/// An answer: the requested value, or the failure.
+/// An answer: the requested value, or the reason of a failure.
 type Answer = Result<String, String>;
 
-/// A part that was started for a connection.
+/// The process that was started for a connection.
 pub(super) struct Started {
     side: Side,
-    /// Directory of its messages, removed with the part.
+    /// The directory of the process's store, removed when the process has ended.
     _store: Option<StoreDir>,
 }
 
@@ -62,8 +62,8 @@ pub(super) fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Serves at an address until the process ends. `start` starts a part that listens at the given
-/// address of the host.
+/// Serves requests at an address until the process ends. `start` starts a part that listens at the
+/// given address of the host.
 pub(super) fn serve<P: DeserializeOwned>(
     scenario: &str,
     address: &str,
@@ -104,7 +104,7 @@ fn serve_one<P: DeserializeOwned>(
     let ip = stream.local_addr().map_err(text)?.ip();
     let mut lines = BufReader::new(stream);
     let mut started: Option<Started> = None;
-    // After the first line, the other side may measure for any time.
+    // Only the first request has a time limit; later the other side may measure for any time.
     lines.get_ref().set_read_timeout(Some(PATIENCE)).map_err(text)?;
     while let Some(ask) = next::<Ask<P>>(&mut lines)? {
         let answer = obey(ask, &mut started, |part| start(part, SocketAddr::new(ip, 0)));
@@ -141,7 +141,7 @@ fn obey<P>(
     }
 }
 
-/// Returns the next line; `None` at the end.
+/// Returns the next line as a value; `None` at the end of the connection.
 fn next<T: DeserializeOwned>(lines: &mut BufReader<TcpStream>) -> Result<Option<T>, String> {
     let mut line = String::new();
     match lines.by_ref().take(LINE_MAX).read_line(&mut line) {
@@ -168,7 +168,7 @@ impl Remote {
         Ok(Self(RefCell::new(BufReader::new(stream))))
     }
 
-    /// Returns the number of CPUs of that host.
+    /// Returns the number of CPUs of the remote host.
     pub(super) fn cpus(&self) -> Result<usize, String> {
         self.number(Ask::Cpus)
     }
@@ -185,14 +185,14 @@ impl Remote {
     }
 }
 
-/// The measured side, here or on another host.
+/// The side under test, on this host or on another.
 pub(super) enum Tested {
     Here(Side),
     There(Remote),
 }
 
 impl Tested {
-    /// Starts the side on `host` if given, or by a local command.
+    /// Starts the side on `host`, or by a local command if `host` is `None`.
     pub(super) fn start(
         name: &str,
         host: Option<&str>,
@@ -209,7 +209,8 @@ impl Tested {
         }
     }
 
-    /// Like [`Side::first_line`]; the other functions correspond in the same way.
+    /// Returns the first line of the side, as [`Side::first_line`] does. The other functions also
+    /// match those of [`Side`].
     pub(super) fn first_line(&mut self) -> Answer {
         match self {
             Self::Here(side) => side.first_line(),

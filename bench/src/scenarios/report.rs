@@ -1,5 +1,5 @@
-//! Figures of a run: percentiles, ratios with confidence intervals, the table, the JSON object, and
-//! the files.
+//! Computes and writes the figures of a run: percentiles, ratios with confidence intervals, the
+//! table, the JSON object, and the files.
 //!
 //! docs/bench-json.md documents the JSON form, which must stay compatible.
 
@@ -30,7 +30,7 @@ pub(crate) struct Figures {
     pub(crate) p9999_ns: u64,
     pub(crate) max_ns: u64,
     pub(crate) mean_ns: u64,
-    /// CPU time of one round trip.
+    /// CPU time per round trip in nanoseconds.
     pub(crate) cpu_ns_per_message: u64,
 }
 
@@ -42,7 +42,8 @@ impl Figures {
         let mut sorted = values.to_vec();
         sorted.sort_unstable();
         let n = sorted.len();
-        // Nearest rank: the smallest value with at least that share at or below it.
+        // The percentile uses the nearest rank: the smallest value with at least that share of
+        // values at or below it.
         let rank = |of_10_000: usize| sorted[(n * of_10_000).div_ceil(10_000).clamp(1, n) - 1];
         Self {
             n,
@@ -60,12 +61,12 @@ impl Figures {
     }
 }
 
-/// Percentiles relative to the floor: medians over the rounds.
+/// Percentiles as multiples of the floor's percentiles: medians over the rounds.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Ratio {
     pub(crate) p50: f64,
     pub(crate) p99: f64,
-    /// 95 % confidence intervals of these ratios.
+    /// 95 % confidence interval of `p50`.
     #[serde(default)]
     pub(crate) p50_between: [f64; 2],
     #[serde(default)]
@@ -73,7 +74,7 @@ pub(crate) struct Ratio {
 }
 
 impl Ratio {
-    /// Returns the ratio of slices that were measured alternately.
+    /// Returns the ratios of `slices` to `base`, which were measured alternately.
     pub(crate) fn of(slices: &[Slice], base: &[Slice]) -> Self {
         let figures = |slice: &Slice| Figures::of(&slice.ns, 0);
         let pairs: Vec<_> = slices.iter().map(figures).zip(base.iter().map(figures)).collect();
@@ -101,40 +102,41 @@ impl Ratio {
     }
 }
 
-/// The kind of a series.
+/// The kind of contestant that a series belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {
-    /// The same bytes over a bare socket.
+    /// The same bytes over bare sockets, without an engine.
     Floor,
     /// This engine at both ends.
     Engine,
     /// Another engine at both ends.
     Peer,
-    /// This engine's acceptor, asked by the common client.
+    /// This engine's acceptor, measured by the common client.
     Acceptor,
-    /// Another engine's acceptor, asked by the common client.
+    /// Another engine's acceptor, measured by the common client.
     PeerAcceptor,
 }
 
-/// One row of the table.
+/// The figures of one contestant: one row of the table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Series {
     pub(crate) name: String,
     pub(crate) kind: Kind,
     pub(crate) figures: Figures,
-    /// Times from each order's due time: orders delayed behind a slow one count as late.
+    /// Times from each order's planned sending time. Orders that wait behind a slow order count as
+    /// late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) from_due: Option<Figures>,
-    /// Ratio to the floor.
+    /// Ratio to the floor; `None` for series of the common client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ratio: Option<Ratio>,
-    /// Ratio of another engine to ours with the same client.
+    /// Ratio of another engine to ours, both measured by the common client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) to_ours: Option<Ratio>,
-    /// The spread of the medians of the slices.
+    /// The spread of the slices' medians.
     pub(crate) spread: Spread,
-    /// Values with three digits and their counts; written only to files.
+    /// The distribution: times rounded to three digits, and their counts; written only to files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) seen: Vec<(u64, u64)>,
 }
@@ -154,7 +156,8 @@ impl Series {
             kind,
             figures: Figures::of(&values, slices.iter().map(|slice| slice.cpu_ns).sum()),
             from_due: (!from_due.is_empty()).then(|| Figures::of(&from_due, 0)),
-            // The common client does not run the floor.
+            // The floor does not run with the common client, so its acceptors have no ratio to the
+            // floor.
             ratio: matches!(kind, Kind::Engine | Kind::Peer).then(|| Ratio::of(slices, floor)),
             to_ours: None,
             spread: Spread::of(&medians),
@@ -169,13 +172,13 @@ impl Series {
 }
 
 fn histogram(values: &[u64]) -> Option<Histogram<u64>> {
-    // Up to an hour.
+    // The histogram counts times from 1 ns up to one hour.
     let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).ok()?;
     values.iter().for_each(|value| histogram.saturating_record(*value));
     Some(histogram)
 }
 
-/// The machine of a run.
+/// The machine on which a run was measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) cpus: usize,
@@ -184,7 +187,7 @@ pub(crate) struct Machine {
     /// The frequency governor of CPU 0.
     #[serde(default)]
     pub(crate) governor: String,
-    /// The build of the program.
+    /// The build of the benchmark program.
     #[serde(default)]
     pub(crate) built: String,
 }
@@ -215,19 +218,19 @@ impl Machine {
     }
 }
 
-/// Rounds of a run.
+/// Counts of the rounds of a run.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RoundCount {
     pub(crate) kept: usize,
-    /// Rounds repeated because the floor was disturbed.
+    /// Number of rounds that were repeated because the floor was disturbed.
     pub(crate) repeated: usize,
-    /// Rounds whose floor is still disturbed.
+    /// Number of rounds whose floor is disturbed even after the repetitions.
     #[serde(default)]
     pub(crate) disturbed: usize,
 }
 
 impl RoundCount {
-    /// Returns a sentence.
+    /// Returns the counts as a sentence.
     pub(crate) fn words(self) -> String {
         let Self { kept, repeated, disturbed } = self;
         let again = match repeated {
@@ -242,7 +245,7 @@ impl RoundCount {
         format!("{kept} rounds in which all took turns; {again}{still}.")
     }
 
-    /// Returns the counts of several runs together.
+    /// Returns the sums of two runs' counts.
     pub(crate) const fn with(self, other: Self) -> Self {
         Self {
             kept: self.kept + other.kept,
@@ -252,15 +255,15 @@ impl RoundCount {
     }
 }
 
-/// One benchmark run, as `--json` prints it.
+/// A benchmark run, as `--json` prints it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) scenario: String,
     pub(crate) configuration: String,
-    /// Day and time, in UTC.
+    /// Date and time of the run, in UTC.
     #[serde(default)]
     pub(crate) recorded: String,
-    /// The version of this program.
+    /// The version of the benchmark program.
     #[serde(default)]
     pub(crate) version: String,
     pub(crate) engine: Figures,
@@ -283,12 +286,12 @@ pub(crate) struct Report {
     pub(crate) settings: serde_json::Value,
 }
 
-/// Formats microseconds with one decimal, as the published pages do.
+/// Formats nanoseconds as microseconds with one decimal, as the published pages do.
 pub(crate) fn us(ns: u64) -> String {
     format!("{:.1}", ns as f64 / 1000.0)
 }
 
-/// Returns the table of several runs; ratios are to the floor of the same run.
+/// Returns one table for several runs; ratios are to the floor of the same run.
 pub(crate) fn table<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Table {
     let mut table = Table::new();
     table.load_style(TABLE);
@@ -354,7 +357,7 @@ fn row(name: String, figures: &Figures, ratios: [Option<Ratio>; 2]) -> Vec<Strin
 }
 
 impl Report {
-    /// Returns the ratios with their confidence: a sentence for each row.
+    /// Returns the ratios with their confidence intervals, one sentence for each row.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         for series in &self.series {
@@ -375,7 +378,7 @@ impl Report {
         sentences
     }
 
-    /// Returns the report without the values that only files contain.
+    /// Returns the report for standard output, without the distributions that only files contain.
     pub(crate) fn in_short(&self) -> Self {
         let mut report = self.clone();
         report.series.iter_mut().for_each(|series| series.seen = Vec::new());
@@ -406,7 +409,8 @@ pub(crate) fn file_name(name: &str) -> String {
     name.trim_matches('-').to_owned()
 }
 
-/// Returns the text format of HdrHistogram and its plotter; values in microseconds.
+/// Returns the distribution in the text format of HdrHistogram and its plotter, with values in
+/// microseconds.
 fn hgrm(seen: &[(u64, u64)]) -> String {
     let total: u64 = seen.iter().map(|(_, count)| count).sum();
     let mut text = "       Value     Percentile TotalCount 1/(1-Percentile)\n\n".to_owned();
@@ -437,7 +441,7 @@ fn hgrm(seen: &[(u64, u64)]) -> String {
     text
 }
 
-/// Writes raw values, one round trip per line, in the order of sending: `series,i,ns`.
+/// Writes each round trip as a line `series,i,ns`, in the order of sending.
 pub(crate) fn write_csv(path: &Path, series: &[(&str, &[u64])]) -> std::io::Result<()> {
     let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
     writeln!(file, "series,i,ns")?;

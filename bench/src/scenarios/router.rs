@@ -1,8 +1,8 @@
-//! Scenario S3: a router that passes each message of many senders to one of several receivers at
-//! random.
+//! Scenario S3: a router that passes each message of many senders to a random one of several
+//! receivers.
 //!
-//! Two processes: the sender and receiver with plain sockets, and the router, which is this engine
-//! or the floor. They alternate, row by row of the page's table.
+//! A pair has two processes: one plays senders and receivers with plain sockets, the other is the
+//! router, either this engine or the floor. The pairs alternate, row by row of the page's table.
 
 mod client;
 mod figures;
@@ -27,7 +27,7 @@ use figures::{Report, Run, Shown};
 use pair::{MODES, Pair, Routing, SESSIONS};
 use rate::Highest;
 
-/// A router between many sessions (S3): what it adds, and how much it takes.
+/// A router between many sessions (S3): the latency that it adds, and the rate that it sustains.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "Examples:
   transfix bench router --self
@@ -49,49 +49,49 @@ A round in which the floor was disturbed is played again by all. A row that fail
 others are measured and saved all the same, and the exit code is 1.
 Exit code: 0 done, 1 the run failed or a check did, 2 wrong usage.")]
 pub(crate) struct Args {
-    /// Start both processes here, over loopback.
+    /// Start both processes on this machine, over loopback.
     #[arg(long = "self", conflicts_with = "role")]
     both: bool,
     /// The side to run on this host; start the acceptor first.
     #[arg(long, value_enum, required_unless_present_any = ["both", "part"])]
     role: Option<HostSide>,
-    /// Where the acceptor waits for the initiator.
+    /// Address of the acceptor.
     #[arg(long, default_value = "127.0.0.1:9880")]
     address: String,
-    /// The thread that routes: the reading thread (a), or a pool of threads (b).
+    /// The thread that routes: the thread that reads (a), or a pool of threads (b).
     #[arg(long, value_enum, default_value = "both")]
     mode: ModeArg,
-    /// A configuration file of your own in place of the modes'.
+    /// A configuration file to use instead of the built-in modes.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Rows of the table; default: those of the page.
+    /// Rows of the table to measure; default: all rows of the page.
     #[arg(long, value_delimiter = ',', value_name = "NxM@RATE", value_parser = Row::parse)]
     rows: Vec<Row>,
     /// Length of a slice in milliseconds.
     #[arg(long, default_value_t = 500, value_parser = value_parser!(u64).range(10..=60_000))]
     slice_ms: u64,
-    /// Slices of each row, router and floor in turn.
+    /// Number of slices of each row; router and floor alternate.
     #[arg(long, default_value_t = 3, value_parser = value_parser!(u64).range(1..=1_000))]
     slices: u64,
-    /// Leave out the highest rate.
+    /// Skip the search for the highest rate.
     #[arg(long)]
     no_rate: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    /// Where `router.json` is written.
+    /// Directory for `router.json`.
     #[arg(long, default_value = "bench-out", value_name = "DIR")]
     out: PathBuf,
-    /// The part that this process plays for its parent process.
+    /// The part of the benchmark that this process runs for its parent process.
     #[arg(long, value_enum, hide = true)]
     part: Option<Part>,
-    /// Sessions that send, and that receive.
+    /// Number of sending sessions, and number of receiving sessions.
     #[arg(long, hide = true, num_args = 2)]
     sessions: Vec<usize>,
 }
 
 impl Args {
-    /// Returns the address of a serving acceptor on another host, if any.
+    /// Returns the address of the acceptor on another host, or `None` if all processes run here.
     fn host(&self) -> Option<&str> {
         self.role.map(|_| &*self.address)
     }
@@ -111,7 +111,7 @@ enum Part {
     Router,
 }
 
-/// A row of the page's table.
+/// A row of the page's table: numbers of senders and receivers, and the rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row {
     senders: usize,
@@ -142,7 +142,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// The rows of the page.
+/// The rows of the page: senders, rate of each sender, and receivers.
 const ROWS: [Row; 12] = [
     Row::of(1, 1_000, 10),
     Row::of(1, 5_000, 10),
@@ -158,7 +158,7 @@ const ROWS: [Row; 12] = [
     Row::of(70, 10_000, 20),
 ];
 
-/// CPUs of the sending process and of the router, if there are two.
+/// CPUs of the sending process and of the router, if the machine has at least two.
 const CPUS: [usize; 2] = [0, 1];
 
 pub(crate) fn run(args: &Args) -> ExitCode {
@@ -249,7 +249,7 @@ fn run_all(args: &Args) -> Result<bool, String> {
     Ok(report.holds())
 }
 
-/// Starts the floor and the routers, and logs on all their sessions.
+/// Starts a pair for the floor and for each router, and logs on all sessions.
 fn start(names: &[String], host: Option<&str>, sessions: [usize; 2]) -> Result<Vec<Pair>, String> {
     let pair = |name: &str, config| Pair::start(name, host, &Routing { config, sessions });
     let floor = pair("the floor", None);
@@ -257,18 +257,18 @@ fn start(names: &[String], host: Option<&str>, sessions: [usize; 2]) -> Result<V
     std::iter::once(floor).chain(routers).collect()
 }
 
-/// The measurements: rows, highest rates, and failures with their reasons.
+/// The results: the rows, the highest rates, and the failures with their reasons.
 type Measured = (Vec<Shown>, Highest, Vec<String>);
 
-/// Measures all rows. If a row fails, the others are kept, and all processes restart for the next
-/// one.
+/// Measures all rows. If a row fails, the results of other rows are kept, and all processes restart
+/// for the next row.
 fn measure_all(
     args: &Args,
     rows: &[Row],
     sessions: [usize; 2],
     (names, columns): (&[String], &[Column]),
 ) -> Result<Measured, String> {
-    /// Consecutive failed starts before giving up.
+    /// Number of consecutive failed starts after which the remaining rows are skipped.
     const STARTS: usize = 2;
     let bar = bar("router", rows.len() * args.slices as usize);
     let (mut shown, mut rates, mut not_run) = (Vec::new(), Highest::default(), Vec::new());

@@ -11,26 +11,27 @@ use transfix::{
 
 const CLIENT_ID: Tag = Tag(109);
 
-/// Which ExecutionReport(8) the acceptor answers with.
+/// The form of the ExecutionReport(8) that answers an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ReportForm {
     /// All fields that FIX 4.2 requires.
     Valid,
-    /// The fields that the published page sets: not valid under FIX 4.2.
+    /// The fields that the published page sets; the report is not valid under FIX 4.2.
     Page,
 }
 
-/// Fields of order `i` (from 0) as on the published page.
+/// The fields of an order as on the published page; order `i` counts from 0.
 pub(crate) struct Order {
     template: Option<Template>,
     client: bool,
 }
 
-/// ClientID(109) of orders that have one.
+/// The value of ClientID(109), in scenarios whose orders have this field.
 pub(crate) const CLIENT: &str = "CLIENT-1";
 
 impl Order {
-    /// Creates an order, prepared or not, with or without ClientID(109).
+    /// Creates the order. If `prepared`, the constant fields are encoded once. If `client`, orders
+    /// have ClientID(109).
     pub(crate) fn new(prepared: bool, client: bool) -> Self {
         let template = prepared.then(|| {
             Template::new("D", |t| {
@@ -59,7 +60,7 @@ impl Order {
         );
     }
 
-    /// Writes the fields after ClOrdID(11).
+    /// Writes all fields after ClOrdID(11).
     pub(crate) fn write_rest(
         body: &mut Body<'_>,
         quantity: u64,
@@ -80,12 +81,12 @@ impl Order {
     }
 }
 
-/// The initiator: records the arrival of each report.
+/// The initiator's application: records the arrival time of each report.
 pub(crate) struct Sender {
     pub(crate) arrivals: Arc<Arrivals>,
 }
 
-/// Arrival times of the reports in their callbacks; shared with the pacing thread.
+/// Arrival times of the reports, recorded in the callbacks and read by the pacing thread.
 pub(crate) struct Arrivals {
     pub(crate) count: AtomicUsize,
     pub(crate) at_ns: Vec<AtomicU64>,
@@ -114,7 +115,7 @@ impl Application for Sender {
     }
 }
 
-/// The acceptor: reads the order's fields and sends a report.
+/// The acceptor's application: reads the order's fields and sends a report.
 pub(crate) struct Receiver {
     pub(crate) form: ReportForm,
     pub(crate) ids: u64,
@@ -123,12 +124,14 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Creates an acceptor with this report form, prepared or not.
+    /// Creates an acceptor that sends reports of this form. If `prepared`, the constant fields are
+    /// encoded once.
     pub(crate) fn new(prepared: bool, form: ReportForm) -> Self {
         Self::with_client(prepared, form, false)
     }
 
-    /// Creates an acceptor; `client` is true if reports carry the ClientID(109) of their orders.
+    /// Creates an acceptor as `new` does. If `client`, reports repeat the ClientID(109) of their
+    /// orders.
     pub(crate) fn with_client(prepared: bool, form: ReportForm, client: bool) -> Self {
         let template = (prepared && form == ReportForm::Valid).then(|| {
             Template::new("8", |t| {
@@ -179,10 +182,10 @@ impl Receiver {
     }
 }
 
-/// The fields that the acceptor reads on the published page.
+/// The order's fields that the acceptor reads, as on the published page.
 struct Read<'a> {
     id: &'a [u8],
-    /// Empty if the scenario has no ClientID(109).
+    /// ClientID(109); empty in scenarios without this field.
     client: &'a [u8],
     symbol: &'a [u8],
     side: u8,
@@ -221,7 +224,7 @@ impl Application for Receiver {
     }
 }
 
-/// Returns whole frames of the scenario's lengths, for the floor.
+/// Returns an order and a report with the lengths of the scenario's messages, for the floor.
 pub(crate) fn sample_frames(form: ReportForm, client: bool) -> (Vec<u8>, Vec<u8>) {
     let now = Timestamp::parse(b"20261121-12:00:00.123").unwrap_or_default();
     let frame = |msg_type: &[u8], ids: &[u8], fill: &dyn Fn(&mut Body<'_>)| {
@@ -230,7 +233,7 @@ pub(crate) fn sample_frames(form: ReportForm, client: bool) -> (Vec<u8>, Vec<u8>
         frame.raw(ids);
         frame.raw(b"34=5000\x0152=20261121-12:00:00.123\x01");
         fill(frame.body(Precision::Millis));
-        // Both are ours and well formed.
+        // Both frames have valid fields, so encoding cannot fail.
         let _ = frame.finish();
         out
     };

@@ -11,7 +11,7 @@ use transfix::clock::monotonic_ns;
 /// Table style: lines around the header and below the table, none between rows.
 pub(super) const TABLE: TableStyle = presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none());
 
-/// Which side a host plays.
+/// The side of the benchmark that a host runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum HostSide {
     Acceptor,
@@ -23,8 +23,8 @@ pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a number above 0".to_owned())
 }
 
-/// Returns the directory of the peers' programs: the user's directory, which must exist, or
-/// `target/peers` for a program in `target/dist`.
+/// Returns the directory with the peers' programs: the user's directory, which must exist, or the
+/// default `target/peers`.
 pub(super) fn peers_in(named: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(dir) = named {
         let shown = dir.display();
@@ -35,7 +35,7 @@ pub(super) fn peers_in(named: Option<&Path>) -> Result<PathBuf, String> {
     target.map(|target| target.join("peers")).ok_or_else(|| "name the directory".to_owned())
 }
 
-/// Prints a line at once.
+/// Prints a line and flushes the output.
 pub(super) fn print_line(line: &str) -> Result<(), String> {
     writeln!(std::io::stdout(), "{line}").map_err(|error| error.to_string())
 }
@@ -49,7 +49,7 @@ pub(super) fn save_json(dir: &Path, name: &str, run: &impl Serialize) -> Result<
     Ok(json)
 }
 
-/// A store of the benchmark, removed on drop.
+/// A temporary directory for the stores of a benchmark, removed on drop.
 pub(super) struct StoreDir(pub(super) PathBuf);
 
 impl StoreDir {
@@ -63,12 +63,12 @@ impl StoreDir {
 
 impl Drop for StoreDir {
     fn drop(&mut self) {
-        // Files that cannot be removed stay in the directory for temporary files.
+        // If the removal fails, the files stay in the directory for temporary files.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Returns a progress bar on standard error, if that is a terminal.
+/// Returns a progress bar that is shown only if standard error is a terminal.
 pub(super) fn bar(title: &str, steps: usize) -> ProgressBar {
     let bar = ProgressBar::new(steps as u64);
     if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:30} {elapsed} {msg}") {

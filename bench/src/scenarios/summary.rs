@@ -1,9 +1,9 @@
-//! The summary of many slices: medians and their confidence.
+//! Summarizes the values of many slices: quantiles, medians, and confidence intervals.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Returns the quantile below which `part` of the values lies, with interpolation.
+/// Returns the quantile below which the share `part` of the values lies, with linear interpolation.
 pub(crate) fn quantile(values: &[f64], part: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -13,7 +13,7 @@ pub(crate) fn quantile(values: &[f64], part: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * place.fract()
 }
 
-/// Returns the median.
+/// Returns the median of the values.
 pub(crate) fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }
@@ -26,17 +26,18 @@ pub(crate) struct Estimate {
     pub(crate) high: f64,
 }
 
-/// Number of resampled sets.
+/// Number of bootstrap samples.
 const DRAWS: usize = 2_000;
 
 impl Estimate {
-    /// Computes the interval by percentile bootstrap: resamples the rounds with repetition. 95 % of
-    /// the medians lie between `low` and `high`.
+    /// Computes the median, and its interval by percentile bootstrap: resamples the rounds with
+    /// repetition. 95 % of the medians lie between `low` and `high`.
     pub(crate) fn of(values: &[f64]) -> Self {
         if values.is_empty() {
             return Self { median: f64::NAN, low: f64::NAN, high: f64::NAN };
         }
-        // The same values give the same interval.
+        // The random numbers start from a fixed seed, so the same values always give the same
+        // interval.
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         let mut draw = || {
             state ^= state << 13;
@@ -55,24 +56,25 @@ impl Estimate {
         }
     }
 
-    /// Reads an estimate from the file of a run.
+    /// Reads an estimate from the JSON file of a run.
     pub(crate) fn read(value: &Value) -> Option<Self> {
         Self::deserialize(value).ok()
     }
 
-    /// Reads the ratio with this name from the throughput's file.
+    /// Reads the ratio `name` and its interval `name_between` from the JSON file of the scenario
+    /// throughput.
     pub(crate) fn read_between(ratio: &Value, name: &str) -> Option<Self> {
         let [low, high] = [0, 1].map(|n| ratio[format!("{name}_between")][n].as_f64());
         Some(Self { median: ratio[name].as_f64()?, low: low?, high: high? })
     }
 
-    /// Returns `1.21 × (95 % between 1.18 and 1.25)`.
+    /// Returns the estimate as text, such as `1.21 × (95 % between 1.18 and 1.25)`.
     pub(crate) fn words(self) -> String {
         format!("{:.2} × (95 % between {:.2} and {:.2})", self.median, self.low, self.high)
     }
 }
 
-/// The spread of the medians of the slices, as the pages print it.
+/// The spread of the slices' medians, in the form that the published pages use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Spread {
     pub(crate) mean_ns: f64,
@@ -89,7 +91,7 @@ impl Spread {
         Self { mean_ns: mean, deviation_ns }
     }
 
-    /// Returns `14.32 ± 0.05 µs, CV 0.3 %`.
+    /// Returns the spread as text, such as `14.32 ± 0.05 µs, CV 0.3 %`.
     pub(crate) fn words(self) -> String {
         let us = |ns: f64| ns / 1000.0;
         let cv = 100.0 * self.deviation_ns / self.mean_ns;

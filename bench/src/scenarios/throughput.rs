@@ -1,8 +1,8 @@
-//! Throughput: orders and their reports as fast as one thread of the engine answers them, and at a
-//! steady pace, by the number of sessions. The floor and QuickFIX C++ are measured beside the
-//! engine.
+//! Scenario throughput: orders and their reports at full speed of one engine thread, and at a fixed
+//! pace, by the number of sessions. Engine, floor and QuickFIX C++ are measured.
 //!
-//! Each side is a process of its own with a client of its own; they take turns, slice by slice.
+//! Each side under test is a separate process with a client process of its own. The sides
+//! alternate, slice by slice.
 
 mod client;
 mod figures;
@@ -25,7 +25,7 @@ use figures::{Measured, Report, Run};
 pub(crate) use orders::{Frames, Orders, length as frame_length};
 use side::{Kind, Side};
 
-/// Orders and reports as fast as one thread of the engine answers them, by the number of sessions.
+/// Orders and reports at full speed of one engine thread, by the number of sessions.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "Examples:
   transfix bench throughput --self
@@ -42,50 +42,49 @@ Over two hosts, floor and engine run where the acceptor is, which starts them fo
 its address, in a network that you trust; all options are those of the initiator.
 Exit code: 0 done, 1 the run failed, 2 wrong usage.")]
 pub(crate) struct Args {
-    /// Start all processes here, over loopback.
+    /// Start all processes on this machine, over loopback.
     #[arg(long = "self", conflicts_with = "role")]
     both: bool,
     /// The side to run on this host; start the acceptor first.
     #[arg(long, value_enum, required_unless_present_any = ["both", "part"])]
     role: Option<HostSide>,
-    /// Where the acceptor waits for the initiator.
+    /// Address of the acceptor.
     #[arg(long, default_value = "127.0.0.1:9880")]
     address: String,
-    /// Numbers of sessions, one run each.
+    /// Numbers of sessions; each number is a separate run.
     #[arg(long, value_delimiter = ',', default_value = "1,32,1000,10000",
           value_parser = at_least_one)]
     sessions: Vec<usize>,
-    /// Orders under way in each session at full speed; never more than 2,048 in all, as far as each
-    /// session has one.
+    /// Unanswered orders in each session at full speed; at most 2,048 over all sessions, but at
+    /// least one per session.
     #[arg(long, default_value_t = 64, value_parser = at_least_one)]
     window: usize,
-    /// Orders a second at the steady pace, in all sessions together.
+    /// Orders per second at the fixed pace, over all sessions.
     #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u64).range(1..=1_000_000))]
     rate: u64,
-    /// Slices of each side; the figures are medians over them.
+    /// Number of slices of each side; the figures are medians over them.
     #[arg(long, default_value_t = 5, value_parser = at_least_one)]
     slices: usize,
     /// Length of a slice in milliseconds.
     #[arg(long, default_value_t = 1_000, value_parser = value_parser!(u64).range(1..=60_000))]
     slice_ms: u64,
-    /// Also run QuickFIX C++, from this directory or where `cargo xtask peers build` puts it,
-    /// beside this program's own.
+    /// Also run QuickFIX C++, from this directory or from the directory of
+    /// `cargo xtask peers build`.
     #[arg(long, value_name = "DIR", num_args = 0..=1, conflicts_with = "role")]
     peers: Option<Option<PathBuf>>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    /// Where the files of the run are written: JSON, and the picture of the cost by the number of
-    /// sessions.
+    /// Directory for the result: a JSON file, and a chart of the cost by the number of sessions.
     #[arg(long, default_value = "bench-out", value_name = "DIR")]
     out: PathBuf,
-    /// The part that this process plays for its parent process.
+    /// The part of the benchmark that this process runs for its parent process.
     #[arg(long, value_enum, hide = true)]
     part: Option<Part>,
-    /// Where the stores are.
+    /// Directory of the stores.
     #[arg(long, hide = true, default_value = ".")]
     store: PathBuf,
-    /// The floor sends back what has come, on whichever CPU.
+    /// The floor echoes the received bytes, and its thread is not pinned.
     #[arg(long, hide = true)]
     echo: bool,
 }
@@ -99,17 +98,17 @@ enum Part {
 }
 
 impl Args {
-    /// Returns the address of a serving acceptor on another host, if any.
+    /// Returns the address of the acceptor on another host, or `None` if all processes run here.
     fn host(&self) -> Option<&str> {
         self.role.map(|_| &*self.address)
     }
 }
 
-/// CPUs of the sender and of the side under test, if there are two.
+/// CPUs of the sender and of the side under test, if the machine has at least two.
 const CPUS: [usize; 2] = [0, 1];
-/// Limit of orders in transit over all sessions.
+/// Maximum number of unanswered orders over all sessions.
 const UNDER_WAY: usize = 2_048;
-/// Descriptors of a process beside those of its sessions.
+/// Number of descriptors that a process needs beside those of its sessions.
 const OTHER_FILES: usize = 64;
 
 pub(crate) fn run(args: &Args) -> ExitCode {
@@ -154,7 +153,8 @@ fn play(args: &Args, part: Part) -> Result<(), String> {
     }
 }
 
-/// Returns the command for this program in another part, with its listening or target address.
+/// Returns the command that starts this program as `part`; `address` is the address to listen on or
+/// to connect to.
 fn command(part: &str, sessions: usize, address: &str) -> Result<Command, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
@@ -165,8 +165,8 @@ fn command(part: &str, sessions: usize, address: &str) -> Result<Command, String
 
 fn run_all(args: &Args) -> Result<(), String> {
     let peers = args.peers.as_ref().map(|dir| peers_in(dir.as_deref())).transpose()?;
-    // The stores are removed only at the end, because ext4 creates files slowly for minutes after
-    // many deletions.
+    // The stores are removed only at the end of all runs, because ext4 creates files slowly for
+    // minutes after many deletions.
     let (mut runs, mut stores) = (Vec::new(), Vec::new());
     for &sessions in &args.sessions {
         runs.push(run_with(args, sessions, peers.as_deref(), &mut stores)?);
@@ -195,7 +195,7 @@ fn run_all(args: &Args) -> Result<(), String> {
     print_line(&format!("Picture of the cost by the number of sessions: {out}/throughput.svg"))
 }
 
-/// Measures all sides with this many sessions.
+/// Measures all sides with the same number of sessions.
 fn run_with(
     args: &Args,
     sessions: usize,
@@ -217,7 +217,8 @@ fn run_with(
         let store = StoreDir::new()?;
         match Side::start((kind, sessions), args.host(), &store.0, peers) {
             Ok(side) => sides.push(side),
-            // Another engine's failure is a result; a failure of ours or of the floor is an error.
+            // A failure of another engine is recorded as a result; a failure of ours or of the
+            // floor is an error.
             Err(error) if kind.is_peer() => run.not_run.push(format!("{}: {error}", kind.name())),
             Err(error) => return Err(format!("{}: {error}", kind.name())),
         }
@@ -238,7 +239,7 @@ fn run_with(
     Ok(run)
 }
 
-/// Measures one slice of each side, the floor first. Another engine that fails is left out.
+/// Measures one slice of each side, the floor first. A peer that fails is removed from `sides`.
 fn round(
     sides: &mut Vec<Side>,
     [full, paced]: [Task; 2],
@@ -263,11 +264,12 @@ fn round(
     Ok(all)
 }
 
-/// Raises the limit of descriptors to one per session, as far as possible.
+/// Raises the soft limit of descriptors to the number that all sessions need, as far as the hard
+/// limit allows.
 fn open_files(sessions: usize) -> Result<(), String> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    // A file store of QuickFIX has four files beside its socket.
+    // Each session has a socket; a file store of QuickFIX has four more files.
     let needed = (6 * sessions + OTHER_FILES) as u64;
     if current.is_some_and(|current| current < needed) {
         let raised = maximum.map_or(needed, |maximum| maximum.min(needed));

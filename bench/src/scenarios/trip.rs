@@ -35,65 +35,67 @@ use process::{ONLOAD, Part, floor_address, has_onload, part};
 /// Options of all scenarios that measure round trips.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Args {
-    /// Start all processes here, over loopback.
+    /// Start all processes on this machine, over loopback.
     #[arg(long = "self", conflicts_with = "role")]
     both: bool,
     /// The side to run on this host; start the acceptor first, with the same options.
     #[arg(long, value_enum, required_unless_present_any = ["both", "part"])]
     role: Option<HostSide>,
-    /// Configurations of the published page, `all`, or files of your own; default: see below.
+    /// Configurations of the published page, `all`, or settings files of your own; default: see
+    /// below.
     #[arg(long, value_delimiter = ',', value_name = "NAME|FILE")]
     config: Vec<String>,
-    /// Where the acceptor listens; the floor uses the next port.
+    /// Address of the acceptor; the floor uses the next port.
     #[arg(long, default_value = "127.0.0.1:9880")]
     address: String,
-    /// Orders to measure in all; default: see below.
+    /// Total number of measured orders; default: see below.
     #[arg(long, value_parser = at_least_one)]
     messages: Option<usize>,
-    /// Orders a second; 0: each after the answer to the one before; default: see below.
+    /// Orders per second; with 0, each order follows the answer to the previous order; default: see
+    /// below.
     #[arg(long, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     rate: Option<u64>,
-    /// Orders in front of the first slice that are not measured; default: see below.
+    /// Number of unmeasured orders before the first slice; default: see below.
     #[arg(long)]
     warmup: Option<usize>,
-    /// Slices, in which engine, floor and peers take turns; default: see below.
+    /// Number of slices; engine, floor and peers alternate in each; default: see below.
     #[arg(long, value_parser = at_least_one, visible_alias = "repeats")]
     slices: Option<usize>,
-    /// The ExecutionReport(8) to answer with.
+    /// The form of the ExecutionReport(8) that answers an order.
     #[arg(long, value_enum, default_value = "valid")]
     report: ReportForm,
-    /// For how long the threads of both sides look at their sockets before they sleep, in
-    /// microseconds; the floor sleeps at once. Not where threads never sleep.
+    /// Time in microseconds for which the threads of both sides spin before they sleep; the floor
+    /// sleeps at once. Threads that never sleep ignore this option.
     #[arg(long, default_value_t = 0)]
     spin_us: u32,
     /// Write the protocol log on both sides.
     #[arg(long)]
     log: bool,
-    /// Also run other engines, from this directory or where `cargo xtask peers build` puts them,
-    /// beside this program's own.
+    /// Also run other engines, from this directory or from the directory of
+    /// `cargo xtask peers build`.
     #[arg(long, value_name = "DIR", num_args = 0..=1, conflicts_with = "role")]
     peers: Option<Option<PathBuf>>,
-    /// Print one JSON object a configuration.
+    /// Print one JSON object for each configuration.
     #[arg(long)]
     json: bool,
-    /// Where the files of the run are written: raw values, percentiles, JSON, picture.
+    /// Directory for the results: raw values, percentiles, JSON, and a chart.
     #[arg(long, default_value = "bench-out", value_name = "DIR")]
     out: PathBuf,
-    /// The part that this process plays for its parent process.
+    /// The part of the benchmark that this process runs for its parent process.
     #[arg(long, value_enum, hide = true)]
     part: Option<Part>,
-    /// The session stays logged on between slices.
+    /// Keep the session logged on between slices.
     #[arg(long, hide = true)]
     stay: bool,
 }
 
-/// One run with its raw values, the floor's first.
+/// The report of one run, and its raw values, the floor's first.
 pub(crate) struct Measured {
     pub(crate) report: Report,
     pub(crate) raw: Vec<(String, Vec<u64>)>,
 }
 
-/// CPU of the common client.
+/// CPU of the client that measures acceptors of all engines.
 const CLIENT_CPU: usize = 0;
 
 impl Args {
@@ -148,7 +150,7 @@ pub(crate) fn run(page: &Page, args: &Args) -> ExitCode {
     }
 }
 
-/// Checks that this configuration can run.
+/// Checks that the configurations can run with these options.
 fn check(page: &Page, columns: &[Column], args: &Args) -> Result<(), String> {
     if let Some(column) = columns.iter().find(|column| !column.has_initiator()) {
         return Err(format!("{}: no session with role initiator", column.name));
@@ -167,7 +169,8 @@ fn check(page: &Page, columns: &[Column], args: &Args) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs a part in a process that another process has started.
+/// Runs one part of the benchmark in this process, which the parent process has started for that
+/// purpose.
 fn play_part(page: &Page, column: &Column, args: &Args, part: Part) -> Result<(), String> {
     let (work, address) = (&args.work(page), &*args.address);
     let wait = if column.spins() { Wait::Spin } else { Wait::Kernel };
@@ -213,7 +216,7 @@ fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Runs the floor's answering side: prints its address, and serves until its input ends.
+/// Runs the floor's acceptor: prints the listening address, and serves until standard input ends.
 fn serve(address: &str, wait: Wait, (order, answer): (usize, &[u8])) -> Result<(), String> {
     let listener = TcpListener::bind(address).map_err(|e| format!("floor at {address}: {e}"))?;
     print_line(&listener.local_addr().map_err(|e| e.to_string())?.to_string())?;
@@ -226,7 +229,7 @@ fn serve(address: &str, wait: Wait, (order, answer): (usize, &[u8])) -> Result<(
     }
 }
 
-/// Runs the answering side of a test over two hosts (engine and floor) until interrupted.
+/// Runs the acceptors of engine and floor for an initiator on another host, until interrupted.
 fn answer(page: &Page, columns: &[Column], args: &Args) -> Result<(), String> {
     let column = &columns[0];
     let (work, floor) = (args.work(page), floor_address(&args.address)?);
@@ -238,7 +241,7 @@ fn answer(page: &Page, columns: &[Column], args: &Args) -> Result<(), String> {
     let mut engine = start("the engine", Part::Acceptor, &args.address)?;
     let (engine_at, floor_at) = (engine.first_line()?, floor.first_line()?);
     print_line(&format!("{}: engine at {engine_at}, floor at {floor_at}", column.name))?;
-    // The engine prints nothing more, and ends when interrupted.
+    // The engine's process prints no more lines; the loop ends when the process exits.
     while engine.line().is_ok() {}
     engine.finish()
 }
@@ -275,14 +278,14 @@ fn run_all(page: &Page, columns: &[Column], args: &Args) -> Result<(), String> {
     show(page, columns, args, &runs, &not_run)
 }
 
-/// Measures one configuration. `remote` is the answering side's address on another host.
+/// Measures one configuration. `remote` is the address of the acceptor on another host.
 fn measure(
     page: &Page,
     column: &Column,
     work: Work,
     (remote, peers): (Option<&str>, Option<&Path>),
 ) -> Result<Measured, String> {
-    // On another host a spinning thread cannot be suspended; only a logout stops it.
+    // A spinning thread on another host cannot be suspended, and only a logout stops it.
     let work = Work { stays: remote.is_none(), ..work };
     let title = format!("{} {}", page.name, column.name);
     let bar = bar(&title, work.slices + 1);
@@ -369,7 +372,7 @@ fn measured(
     Measured { report, raw }
 }
 
-/// Returns the settings that matter for the figures.
+/// Returns the settings that affect the figures, for the JSON object.
 fn settings(page: &Page, column: &Column, work: Work) -> serde_json::Value {
     let (order, report) = sample_frames(work.report, page.client_id);
     serde_json::json!({
@@ -397,9 +400,10 @@ fn save(page: &Page, column: &Column, args: &Args, run: &Measured) -> Result<(),
     run.report.save(&args.out, &format!("{}-{}", page.name, column.name))
 }
 
-/// Writes the raw values of all runs, and their picture.
+/// Writes the raw values of all runs, and their chart.
 fn draw(page: &Page, args: &Args, runs: &[Measured]) -> Result<(), String> {
-    // Other engines have one name in all configurations.
+    // The name of another engine is the same in all configurations, so the name of the
+    // configuration is put before it.
     let name = |run: &Measured, name: &str| {
         let configuration = &run.report.configuration;
         match name.contains(&**configuration) {

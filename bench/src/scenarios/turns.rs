@@ -1,5 +1,5 @@
-//! Operations in memory, measured alternately with their floor. The floor is one pass over the same
-//! bytes, before each operation, so that a disturbed round is visible.
+//! Measures codec operations, alternating with their floor. The floor is one pass over the same
+//! bytes before each operation, so that it reveals a disturbed round.
 
 use crate::measure::{Contests, Plan, Series};
 use crate::ours::Ours;
@@ -10,35 +10,36 @@ use super::report::RoundCount;
 use super::shared::{bar, print_line};
 use super::summary::{Estimate, median, quantile};
 
-/// All operations, ready for rounds.
+/// All codec operations of a plan, ready to run round by round.
 pub(super) struct Turns<'a> {
     contests: Contests<'a>,
-    /// Index of the floor.
+    /// Index of the floor among the contests.
     floor: usize,
 }
 
 /// The measurements of one round.
 #[derive(Clone, Debug)]
 pub(super) struct Round {
-    /// The floor's time before each operation.
+    /// The floor's times in the round, one before each operation.
     floors: Vec<f64>,
-    /// The time of each operation in the order of the contests; for the floor its median.
+    /// The time of each operation, in the order of the contests; for the floor, the median of
+    /// `floors`.
     ns: Vec<f64>,
 }
 
-/// All rounds together.
+/// The measurements of all rounds.
 pub(super) struct Measured {
-    /// The floor's time by round.
+    /// The floor's time in each round.
     pub(super) floor: Vec<f64>,
-    /// All other series.
+    /// The series of all operations except the floor.
     pub(super) series: Vec<Series>,
     pub(super) rounds: RoundCount,
-    /// Failed contestants, which are not in `series`, with their reasons.
+    /// Failed peers with their reasons; they are not in `series`.
     pub(super) lost: Vec<String>,
 }
 
 impl<'a> Turns<'a> {
-    /// Prepares the plan, which must have a floor.
+    /// Prepares the operations of the plan, which must include a floor.
     pub(super) fn new(
         ours: &'a mut Ours,
         peers: &'a mut Peers,
@@ -64,7 +65,7 @@ impl<'a> Turns<'a> {
         round
     }
 
-    /// Returns the summary of `rounds`.
+    /// Returns the measurements of `rounds`, sorted by operation.
     pub(super) fn measured<'r>(
         &self,
         rounds: impl Iterator<Item = &'r Round> + Clone,
@@ -84,13 +85,13 @@ impl<'a> Turns<'a> {
 }
 
 impl Round {
-    /// Returns the floor's 99th percentile, which shows a disturbed round.
+    /// Returns the floor's 99th percentile in nanoseconds, which reveals a disturbed round.
     pub(super) fn floor_p99(&self) -> f64 {
         quantile(&self.floors, 0.99)
     }
 }
 
-/// Measures the plan for our codec and all peers that support an operation, with a progress bar.
+/// Measures the plan for our codec and all peers that support its operations, with a progress bar.
 pub(super) fn measure(
     ours: &mut Ours,
     peers: &mut Peers,
@@ -111,18 +112,18 @@ pub(super) fn measure(
     Ok(turns.measured(rounds.iter(), count))
 }
 
-/// Returns the ratios to `other`, by round.
+/// Returns the ratio of `ns` to `other` in each round.
 pub(super) fn ratios(ns: &[f64], other: &[f64]) -> Vec<f64> {
     ns.iter().zip(other).map(|(ns, other)| ns / other).collect()
 }
 
-/// Returns the median of these ratios.
+/// Returns the median of the ratios of `ns` to `other`.
 pub(super) fn over(ns: &[f64], other: &[f64]) -> Estimate {
     Estimate::of(&ratios(ns, other))
 }
 
 /// Prints the result of each operation, then the floor, the rounds, and the missing engines. A row
-/// is a label, its time relative to the floor and, for another engine, relative to ours.
+/// has a label, the ratio to the floor and, for another engine, the ratio to ours.
 pub(super) fn print(
     rows: impl Iterator<Item = (String, Estimate, Option<Estimate>)>,
     floor_ns: f64,
@@ -137,8 +138,8 @@ pub(super) fn print(
     not_run.iter().try_for_each(|line| print_line(line))
 }
 
-/// Returns `WHO: 1.21 × (95 % between 1.18 and 1.25) the floor`; for another engine also the ratio
-/// to ours.
+/// Returns a sentence such as `WHO: 1.21 × (95 % between 1.18 and 1.25) the floor`; for another
+/// engine, also the ratio to Transfix.
 pub(super) fn sentence(who: &str, floor: Estimate, ours: Option<(Estimate, &str)>) -> String {
     match ours {
         None => format!("{who}: {} the floor", floor.words()),

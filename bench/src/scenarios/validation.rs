@@ -1,6 +1,6 @@
-//! Scenario S4b: one decoded message, validated against FIX 4.2 and FIX 4.4.
+//! Scenario S4b: validates one decoded message against FIX 4.2 and FIX 4.4, and measures the time.
 //!
-//! Each launch is a separate process, as on the published page, with its own peers.
+//! Each launch is a separate process, as on the published page, and starts its own peers.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     launch: bool,
 }
 
-/// Slices of one launch; each is one value of the statistics.
+/// Number of slices of one launch; each slice gives one value of the statistics.
 const SLICES: usize = 15;
 const SLICE_NS: u64 = 2_000_000;
 
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// The measurements of one process.
+/// The measurements of one launch.
 #[derive(Serialize, Deserialize)]
 struct Launch {
     rounds: RoundCount,
@@ -76,9 +76,9 @@ struct Raw {
     method: String,
     runtime: String,
     ns: Vec<f64>,
-    /// Times relative to the floor of the round.
+    /// Time of each slice relative to the floor of its round.
     over_floor: Vec<f64>,
-    /// Times relative to ours; empty for ours.
+    /// Time of each slice relative to that of Transfix; empty for Transfix.
     over_ours: Vec<f64>,
 }
 
@@ -116,14 +116,14 @@ struct Report {
     scenario: &'static str,
     launches: usize,
     rounds: RoundCount,
-    /// One pass over the bytes of the message.
+    /// Time of the floor in nanoseconds: one pass over the bytes of the message.
     floor_ns: f64,
     rows: Vec<Row>,
     not_run: Vec<String>,
     machine: Machine,
 }
 
-/// One line of the page's table; times in nanoseconds.
+/// A row of the published table; times are in nanoseconds.
 #[derive(Debug, Serialize, PartialEq)]
 struct Row {
     method: String,
@@ -134,7 +134,7 @@ struct Row {
     median_ns: f64,
     /// Time relative to the floor.
     floor_ratio: Estimate,
-    /// Time relative to ours, for another engine.
+    /// Time relative to that of Transfix; `None` for Transfix.
     #[serde(skip_serializing_if = "Option::is_none")]
     ours_ratio: Option<Estimate>,
 }
@@ -202,7 +202,8 @@ impl Row {
             method,
             runtime,
             mean_ns,
-            // The normal distribution's quantile: with 75 values Student's is 4 % larger.
+            // This factor is the quantile of the normal distribution; Student's t for 75 values
+            // would be 4 % larger.
             error_ns: 3.291 * std_dev_ns / n.sqrt(),
             std_dev_ns,
             median_ns: median(&ns),

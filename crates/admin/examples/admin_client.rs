@@ -1,4 +1,4 @@
-//! A client of administration over FIX: logs on, asks for the list of sessions by XMLnonFIX(n),
+//! A client of the administration over FIX: logs on, requests the list of sessions by XMLnonFIX(n),
 //! prints the answer, and logs out.
 //!
 //! ```text
@@ -18,10 +18,10 @@ use transfix::{
 };
 
 const PATIENCE: Duration = Duration::from_secs(10);
-/// MonitoringRequestId(9207); the answer repeats the id of the request.
+/// MonitoringRequestId(9207); an answer repeats the id of its request.
 const MONITORING_REQUEST_ID: Tag = Tag(9207);
 
-/// Forwards answers and events to the main thread.
+/// The application of the session; it forwards answers and events to the main thread.
 struct Client(Sender<Result<String, String>>);
 
 impl Application for Client {
@@ -32,7 +32,7 @@ impl Application for Client {
     ) -> Result<(), BusinessReject> {
         let xml = String::from_utf8_lossy(message.raw(tag::XML_DATA).unwrap_or_default());
         let id = String::from_utf8_lossy(message.raw(MONITORING_REQUEST_ID).unwrap_or_default());
-        // The main thread may have stopped waiting.
+        // The send may fail, because the main thread may have stopped waiting.
         let _ = self.0.send(Ok(format!("{id}: {xml}")));
         Ok(())
     }
@@ -59,10 +59,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut session = SessionSettings::new(Role::Initiator, &id, &address);
     session.logon.username = Some(user);
     session.logon.password = Some(Secret::new(std::env::var("TRANSFIX_ADMIN_PASSWORD")?));
-    // The numbers of an administration session begin at 1 with each Logon(A).
+    // The sequence numbers of an administration session begin at 1 with each Logon(A), so no store
+    // on disk is needed.
     session.store.durability = Durability::Memory;
     session.protocol.reset_on = ResetPolicy::LOGON;
-    // No standard dictionary contains tag 9207.
+    // Validation is off, because no standard dictionary contains tag 9207.
     session.validation.validate = false;
     session.socket.reconnect_attempts_max = 1;
     let (sender, news) = channel();

@@ -1,4 +1,4 @@
-//! Access control: the user of a request and the user's role.
+//! Access control: identifies the user of a request and checks the user's role.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::users::{Role, sha256_hex};
 
 /// Name of the login cookie.
 pub(crate) const COOKIE: &str = "transfix_login";
-/// Header that a changing request must send with the cookie.
+/// Header that a changing request must send if a cookie authenticates the request.
 pub(crate) const CSRF: &str = "x-csrf-token";
 
 /// An authenticated user or token with its role.
@@ -25,10 +25,10 @@ pub(crate) struct Access {
     pub(crate) name: String,
     pub(crate) role: Role,
     from: SocketAddr,
-    /// Required value of [`CSRF`] in a changing request. `None` for a token, because a foreign page
-    /// cannot send a token.
+    /// Value that a changing request must send in the header [`CSRF`]. `None` for a token, because
+    /// a page of another site cannot send a token.
     pub(crate) csrf: Option<String>,
-    /// Login cookie of the request, needed for logging out.
+    /// Login cookie of the request, needed for logging out; `None` if the request sent a token.
     pub(crate) cookie: Option<String>,
     brought: Option<String>,
     /// Method and path of the request, such as `POST /api/engine/reload`.
@@ -41,8 +41,8 @@ impl Access {
         Actor::new(&*self.name, self.from.to_string())
     }
 
-    /// Checks that the user has at least this role and that the CSRF header is correct. A refusal
-    /// is counted for the audit.
+    /// Checks that the user has at least the role `role` and that the CSRF header is correct. A
+    /// refusal is counted for the audit.
     ///
     /// # Errors
     /// Returns a [`Refusal`] with status 403 and the reason.
@@ -52,7 +52,8 @@ impl Access {
             let actor = self.actor();
             if let Some(why) = self.refusals.count(&actor, why) {
                 let (refusals, what) = (Arc::clone(&self.refusals), self.asked.clone());
-                // The request is refused already, so the answer does not wait for the disk.
+                // The request is refused in any case, so the answer does not wait until the audit
+                // line is on the disk.
                 drop(tokio::task::spawn_blocking(move || refusals.write(&actor, &what, &why)));
             }
         }
@@ -88,7 +89,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     kind.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
-/// Returns the address of the client, or 0.0.0.0:0 if the address is unknown.
+/// Returns the address of the client, or `0.0.0.0:0` if the address is unknown.
 pub(crate) fn from(parts: &Parts) -> SocketAddr {
     let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
     parts.extensions.get::<ConnectInfo<SocketAddr>>().map_or(unknown, |info| info.0)
@@ -107,7 +108,7 @@ fn find(parts: &Parts, app: &App) -> Option<Access> {
     }
     let cookie = cookie(&parts.headers)?;
     let login = app.logins.find(cookie, clock::monotonic_ns())?;
-    // A removed user, or a user with a changed password, is logged out.
+    // Logins of a removed user, or of a user with a changed password, are no longer valid.
     let user = users.users.iter().find(|user| user.name == login.name)?;
     if user.password_hash != login.password_hash || !user.may_come_from(from.ip()) {
         return None;

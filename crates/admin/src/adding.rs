@@ -1,12 +1,13 @@
-//! Sessions that an administrator adds, in the format of the settings file.
+//! Parses sessions that an administrator adds or changes, in the format of the settings file.
 //!
 //! Invariant: an administrator's text never makes the program read a file, run a program or show
-//! its environment. Settings that name such things are allowed only in the settings file.
+//! its environment. Settings that refer to files, programs or variables are allowed only in the
+//! settings file.
 
 use toml::{Table, Value};
 use transfix::{Admin, Role, SessionHandle, SessionSettings, Settings};
 
-/// Name of the text in error messages.
+/// Name of the administrator's text in error messages, in place of a file name.
 const NAME: &str = "settings";
 
 /// States whether a session is new or replaces the settings of an existing session.
@@ -16,8 +17,9 @@ pub(crate) enum New<'a> {
     InPlaceOf(&'a SessionHandle),
 }
 
-/// Keys of a session that name files, as paths: `tls.ca` is `["tls", "ca"]`.
-const OF_FILES: &[&[&str]] = &[
+/// Keys of a session whose values name files. Each key is given as a path: `tls.ca` is
+/// `["tls", "ca"]`.
+const FILE_KEYS: &[&[&str]] = &[
     &["store_dir"],
     &["dictionary"],
     &["session_dictionary"],
@@ -32,8 +34,9 @@ const OF_FILES: &[&[&str]] = &[
     &["tls", "crl"],
 ];
 
-/// Parses a text with exactly one `[[session]]` and nothing else. Settings that name files keep
-/// their old values, or are copied from existing sessions.
+/// Parses a text with exactly one `[[session]]` and nothing else. Settings that name files cannot
+/// be in the text: a replaced session keeps its values, and a new session copies them from existing
+/// sessions.
 ///
 /// # Errors
 /// Returns the error of the text, with its line if known.
@@ -57,7 +60,7 @@ pub(crate) fn session_of(
     let mut settings = Settings::parse(NAME, text).map_err(|error| error.to_string())?;
     let mut session = settings.sessions.pop().ok_or_else(|| format!("{NAME}: no [[session]]"))?;
     match new {
-        New::Added => at_home(&mut session, admin),
+        New::Added => copy_from_existing(&mut session, admin),
         New::InPlaceOf(old) if old.id() != &session.id() => {
             let why = "the file would replace the session by another; remove the old session, and \
                        add the new session";
@@ -72,7 +75,7 @@ pub(crate) fn session_of(
 /// environment.
 fn of_the_machine<'a>(value: &'a Value, way: &mut Vec<&'a str>) -> Result<(), String> {
     let name = way.join(".");
-    if OF_FILES.contains(&&way[..]) {
+    if FILE_KEYS.contains(&&way[..]) {
         return Err(format!(
             "{NAME}: `{name}` names files and is accepted only in the settings file; remove it here"
         ));
@@ -93,7 +96,7 @@ fn of_the_machine<'a>(value: &'a Value, way: &mut Vec<&'a str>) -> Result<(), St
             Ok(())
         }),
         Value::Array(all) => all.iter().try_for_each(|value| match value {
-            // An array entry has no name of its own.
+            // An entry of an array has no key, so the path is copied unchanged.
             Value::Table(_) | Value::Array(_) => of_the_machine(value, &mut way.clone()),
             text => of_the_machine(text, way),
         }),
@@ -101,10 +104,10 @@ fn of_the_machine<'a>(value: &'a Value, way: &mut Vec<&'a str>) -> Result<(), St
     }
 }
 
-/// Sets the settings of a new session that name files. The store and the protocol log use the
-/// directories of the first session. An acceptor shares the TLS and proxy settings of the acceptors
-/// at its address.
-pub(crate) fn at_home(session: &mut SessionSettings, admin: &Admin) {
+/// Sets those settings of a new session that name files. The directories of the store and of the
+/// protocol log are those of the first session. An acceptor shares the TLS and proxy settings of
+/// the acceptors at its address.
+pub(crate) fn copy_from_existing(session: &mut SessionSettings, admin: &Admin) {
     let all = admin.handles();
     if let Some(like) = all.first().map(SessionHandle::settings) {
         session.store.store_dir.clone_from(&like.store.store_dir);
@@ -116,7 +119,7 @@ pub(crate) fn at_home(session: &mut SessionSettings, admin: &Admin) {
     };
     let door = all.iter().find(is_there).filter(|_| session.role == Role::Acceptor);
     if let Some(door) = door.map(SessionHandle::settings) {
-        // The sessions at one address use TLS either all or not at all.
+        // All sessions at one address use TLS, or none does.
         let peer = session.tls.take().map(|tls| tls.peer);
         session.tls.clone_from(&door.tls);
         if let Some(tls) = &mut session.tls {
@@ -126,7 +129,7 @@ pub(crate) fn at_home(session: &mut SessionSettings, admin: &Admin) {
     }
 }
 
-/// Copies the settings that name files from the old session.
+/// Copies the settings that name files from the replaced session.
 fn take_over(session: &mut SessionSettings, old: &SessionSettings) {
     session.store.store_dir.clone_from(&old.store.store_dir);
     session.log.clone_from(&old.log);
@@ -150,10 +153,10 @@ fn take_over(session: &mut SessionSettings, old: &SessionSettings) {
 mod tests {
     use serde_json::Value;
 
-    use super::OF_FILES;
+    use super::FILE_KEYS;
 
     /// Keys of a session that accept any text but never name a file, a program or a variable.
-    /// Passwords can name files; [`super::of_the_machine`] checks passwords.
+    /// Passwords, which can name files, are checked by [`super::of_the_machine`].
     const OF_NO_FILES: &[&str] = &[
         "address",
         "allow_from",
@@ -220,15 +223,15 @@ mod tests {
         let mut found = Vec::new();
         texts(&schema["$defs"]["session"], &mut Vec::new(), &mut found);
         found.retain(|way| !way.contains("password"));
-        let of_files: Vec<String> = OF_FILES.iter().map(|way| way.join(".")).collect();
-        // Returns true if `way` is the key, or a key within the key's table.
+        let of_files: Vec<String> = FILE_KEYS.iter().map(|way| way.join(".")).collect();
+        // Returns true if the path `way` equals `key` or is inside the table `key`.
         let is_in = |way: &str, key: &str| {
             way.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         for way in &found {
             let names_files = of_files.iter().any(|key| is_in(way, key));
             let is_harmless = OF_NO_FILES.contains(&&**way);
-            assert!(names_files != is_harmless, "`{way}` belongs into OF_FILES or OF_NO_FILES");
+            assert!(names_files != is_harmless, "`{way}` belongs in FILE_KEYS or OF_NO_FILES");
         }
         let listed = of_files.iter().map(|key| &**key).chain(OF_NO_FILES.iter().copied());
         let gone: Vec<&str> =

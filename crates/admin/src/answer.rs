@@ -1,4 +1,4 @@
-//! Answers to refused requests, all in one form: `{"error": "…", "code": 1305}`.
+//! Error answers to HTTP requests, all in one form: `{"error": "…", "code": 1305}`.
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
@@ -8,12 +8,12 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use transfix::AdminError;
 
-/// Reason why a request is refused.
+/// An error answer: its HTTP status and the reason.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     status: StatusCode,
     why: String,
-    /// Number of the engine's error, if the engine refused the request.
+    /// Number of the engine's error; `None` if the engine did not refuse the request.
     code: Option<u16>,
     retry_after_s: Option<u64>,
 }
@@ -39,7 +39,7 @@ impl Refusal {
         Self::new(StatusCode::TOO_MANY_REQUESTS, why).again_after(seconds)
     }
 
-    /// Adds the time in seconds after which the client may retry, at least 1.
+    /// Sets the time after which the client may retry, in seconds, at least 1.
     pub(crate) fn again_after(self, seconds: u64) -> Self {
         Self { retry_after_s: Some(seconds.max(1)), ..self }
     }
@@ -98,17 +98,17 @@ impl From<PathRejection> for Refusal {
     }
 }
 
-/// JSON body of a request.
+/// Extractor of the JSON body of a request; a malformed body becomes a `Refusal`.
 #[derive(FromRequest)]
 #[from_request(via(Json), rejection(Refusal))]
 pub(crate) struct Input<T>(pub(crate) T);
 
-/// Query string of a request, after the `?`.
+/// Extractor of the query string of a request; a malformed query string becomes a `Refusal`.
 #[derive(FromRequestParts)]
 #[from_request(via(axum::extract::Query), rejection(Refusal))]
 pub(crate) struct Wanted<T>(pub(crate) T);
 
-/// Values in the path of a request.
+/// Extractor of the parameters in the path of a request; malformed parameters become a `Refusal`.
 #[derive(FromRequestParts)]
 #[from_request(via(axum::extract::Path), rejection(Refusal))]
 pub(crate) struct Named<T>(pub(crate) T);

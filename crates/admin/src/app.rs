@@ -1,4 +1,4 @@
-//! Shared state of all HTTP requests.
+//! The state that all HTTP requests share, and the limits of their concurrent work.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -21,33 +21,36 @@ use crate::users::UsersFile;
 const CHECKS_AT_ONCE: usize = 2;
 /// Maximum number of concurrent journal searches.
 const SEARCHES_AT_ONCE: usize = 2;
-/// Maximum number of concurrent actions; each action may wait for the session's current turn to
-/// end.
+/// Maximum number of concurrent actions; each action may wait until the session's current turn
+/// ends.
 const ACTIONS_AT_ONCE: usize = 4;
-/// Maximum number of concurrent requests to the program, over HTTP and FIX together; each may wait
-/// for a minute. A stop request has a separate limit.
+/// Maximum number of concurrent requests to the program, such as a reload, over HTTP and FIX
+/// together; each may wait for a minute. A stop request has a separate limit.
 const REQUESTS_AT_ONCE: usize = 2;
 const STOPS_AT_ONCE: usize = 1;
-/// Threads reserved for requests that only read, however many other requests wait.
-const LOOKS_AT_ONCE: usize = 5;
+/// Number of threads reserved for requests that only read, so that other requests cannot delay
+/// them.
+const READ_THREADS: usize = 5;
 /// Maximum number of threads for blocking work.
 pub(crate) const BLOCKING_MAX: usize = CHECKS_AT_ONCE
     + SEARCHES_AT_ONCE
     + ACTIONS_AT_ONCE
     + REQUESTS_AT_ONCE
     + STOPS_AT_ONCE
-    + LOOKS_AT_ONCE;
-/// Retry time in seconds for a request that found no free place.
-const AGAIN_S: u64 = 5;
+    + READ_THREADS;
+/// Retry time in seconds for a request that exceeds a limit.
+const RETRY_AFTER_S: u64 = 5;
 
-/// Limits of concurrent waiting requests, by kind. The limits keep threads free for requests that
-/// only read.
+/// Limits of concurrent blocking work, by kind. The limits keep threads free for requests that only
+/// read.
 ///
-/// Invariant: a place is held until its work is done, even if the client has disconnected.
+/// Invariant: a permit (`Place`) is held until its work is done, even if the client has
+/// disconnected.
 pub(crate) struct Limits {
     checks: Arc<Semaphore>,
     searches: Arc<Semaphore>,
-    /// Users and tokens with a running or waiting search; each has at most one running search.
+    /// Users and tokens with a running or waiting search; the searches of one user run one after
+    /// another.
     searching: Turns<String>,
     actions: Arc<Semaphore>,
     requests: Arc<Semaphore>,
@@ -69,24 +72,24 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Waits for a place to check a password.
+    /// Waits for the permit to check a password.
     pub(crate) async fn check(&self) -> Result<Place, Refusal> {
         Self::wait(&self.checks).await
     }
 
-    /// Waits for a place to search. Searches of one user wait for each other first, so many
+    /// Waits for the permit to search. Searches of one user first wait for each other, so many
     /// searches of one user delay only that user.
     pub(crate) async fn search(&self, name: &str) -> Result<(Turn, Place), Refusal> {
         let own = self.searching.wait(name.to_owned()).await;
         Ok((own, Self::wait(&self.searches).await?))
     }
 
-    /// Waits for a place for an action.
+    /// Waits for the permit to perform an action on a session.
     pub(crate) async fn action(&self) -> Result<Place, Refusal> {
         Self::wait(&self.actions).await
     }
 
-    /// Returns a place for a request to the program.
+    /// Returns the permit for a request to the program, without waiting.
     ///
     /// # Errors
     /// Returns [`Busy`] if all places are in use.
@@ -104,7 +107,7 @@ impl Limits {
     }
 }
 
-/// Other requests to the program are under way.
+/// The error of a request to the program while too many other requests are under way.
 #[derive(Debug)]
 pub(crate) struct Busy;
 
@@ -119,14 +122,14 @@ impl fmt::Display for Busy {
 
 impl From<Busy> for Refusal {
     fn from(busy: Busy) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, busy.to_string()).again_after(AGAIN_S)
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, busy.to_string()).again_after(RETRY_AFTER_S)
     }
 }
 
-/// A place for waiting work, released on drop.
+/// A permit for blocking work, released on drop.
 pub(crate) struct Place(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
 
-/// Shared state of all HTTP requests.
+/// The state that all HTTP requests share.
 pub(crate) struct App {
     pub(crate) admin: Admin,
     pub(crate) users: Arc<UsersFile>,
@@ -149,7 +152,7 @@ impl App {
     }
 }
 
-/// Runs work that may wait, in a blocking thread, and holds `place` until the work ends.
+/// Runs blocking work in a blocking thread, and holds the permit `place` until the work ends.
 pub(crate) async fn in_place<T: Send + 'static>(
     place: impl Send + 'static,
     what: impl FnOnce() -> T + Send + 'static,
@@ -161,7 +164,7 @@ pub(crate) async fn in_place<T: Send + 'static>(
     .await
 }
 
-/// Runs short blocking work in a blocking thread.
+/// Runs short blocking work in a blocking thread, without a permit.
 pub(crate) async fn blocking<T: Send + 'static>(
     what: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Refusal> {

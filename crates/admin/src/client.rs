@@ -1,5 +1,5 @@
-//! A client of the administration over FIX. Its session sends commands as XML in XMLnonFIX(n) and
-//! waits for the answers.
+//! A client of the administration over FIX. Its session sends commands as XML in XMLnonFIX(n)
+//! messages and waits for the answers.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,11 +17,11 @@ use crate::users::random_hex;
 
 /// MonitoringRequestId(9207).
 const MONITORING_REQUEST_ID: Tag = Tag(9207);
-/// Maximum time for the connection, and again for the logon.
+/// Time limit for the TCP connection, and again for the logon.
 const LOGON_MAX: Duration = Duration::from_secs(15);
-/// Maximum time for the server to answer the client's Logout(5).
+/// Time limit for the server's answer to the client's Logout(5).
 const LOGOUT_TIME: Duration = Duration::from_secs(2);
-/// Longest accepted answer, in bytes.
+/// Maximum length of an accepted answer, in bytes.
 const ANSWER_MAX: usize = 32 << 20;
 
 /// Address of the administration and credentials of the user.
@@ -32,9 +32,10 @@ pub struct FixLogin {
     pub address: String,
     /// BeginString(8).
     pub begin_string: BeginString,
-    /// SenderCompID(49) of the client. Concurrent clients need different values.
+    /// SenderCompID(49) of the client; concurrent clients need different values.
     pub sender_comp_id: String,
-    /// SenderCompID(49) of the administration: `sender_comp_id` in its settings.
+    /// SenderCompID(49) of the administration, which is `sender_comp_id` in the administration's
+    /// settings.
     pub target_comp_id: String,
     /// Name of the user.
     pub user: String,
@@ -53,8 +54,8 @@ impl FixLogin {
         Self {
             address: address.into(),
             begin_string: BeginString::Fix44,
-            // Servers log the SenderCompID(49). The user name is left out, because it may be a
-            // mistyped password.
+            // Servers log the SenderCompID(49), so it does not contain the user name, which may be
+            // a mistyped password.
             sender_comp_id: format!("ADMIN-{own:.12}"),
             target_comp_id: "FIXADMIN".to_owned(),
             user: user.into(),
@@ -64,10 +65,10 @@ impl FixLogin {
     }
 }
 
-/// Messages and events of the connection to the server.
+/// Events of the client's session, for the thread that waits for an answer.
 enum ClientEvent {
     LoggedOn,
-    /// MonitoringRequestId(9207), and the XML.
+    /// An answer: its MonitoringRequestId(9207), and the XML.
     Answer(Option<String>, String),
     Ended(String),
 }
@@ -76,7 +77,7 @@ struct EventForwarder(Sender<ClientEvent>);
 
 impl EventForwarder {
     fn tell(&self, news: ClientEvent) {
-        // The client may have stopped waiting.
+        // The send may fail, because the client may have stopped waiting.
         let _ = self.0.send(news);
     }
 }
@@ -111,7 +112,8 @@ pub struct FixClient {
     engine: Option<Engine>,
     session: SessionHandle,
     news: Receiver<ClientEvent>,
-    /// Messages that arrived while the client waited for another answer.
+    /// Messages without request, such as notifications, that arrived while the client waited for an
+    /// answer.
     unasked: VecDeque<String>,
     asked: u64,
 }
@@ -123,7 +125,7 @@ impl fmt::Debug for FixClient {
 }
 
 impl FixClient {
-    /// Connects and logs on.
+    /// Connects to the administration and logs on.
     ///
     /// # Errors
     /// Returns the reason as text: the connection fails, or the server refuses the logon.
@@ -131,7 +133,7 @@ impl FixClient {
         let wrong = |error: &dyn fmt::Display| format!("{}: {error}", login.address);
         let found = login.address.to_socket_addrs().map_err(|error| wrong(&error))?.next();
         let found = found.ok_or_else(|| wrong(&"no such address"))?;
-        // A failed connection is reported here; the engine would retry.
+        // This test connection reports a wrong address at once; the engine would only retry.
         TcpStream::connect_timeout(&found, LOGON_MAX).map_err(|error| wrong(&error))?;
         let id = SessionId::new(login.begin_string, &login.sender_comp_id, &login.target_comp_id);
         let mut session = SessionSettings::new(Role::Initiator, &id, &login.address);
@@ -167,7 +169,7 @@ impl FixClient {
         Ok(Self { engine, session, news, unasked, asked: 0 })
     }
 
-    /// Sends a command and waits up to `wait` for its answer.
+    /// Sends a command and waits at most `wait` for its answer.
     ///
     /// # Errors
     /// Returns the reason as text: the command was not sent, the connection has ended, or no answer

@@ -1,7 +1,8 @@
 //! One HTTP/1.1 connection, from its start until it ends or exceeds a time limit.
 //!
-//! Invariant: each phase of a request has its own time limit, so no client can stretch a phase. The
-//! phases are the head with the wait for its first byte, the body, and each part of an answer.
+//! Invariant: each phase of a request has its own time limit, so no client can hold a connection
+//! open. The phases are the head including the wait for its first byte, the body, and each part of
+//! an answer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -27,20 +28,21 @@ use tokio::time::{Sleep, sleep, timeout};
 use crate::answer::Refusal;
 use crate::places::ConnectionPermit;
 
-/// Maximum time for a TLS handshake, and for the head of a request. The time of a head starts with
+/// Time limit for a TLS handshake, and for the head of a request. The time for a head starts with
 /// the connection or with the end of the previous answer.
 pub(crate) const HEAD_TIME: Duration = Duration::from_secs(10);
-/// Maximum time for the body of a request.
+/// Time limit for the body of a request.
 const BODY_TIME: Duration = Duration::from_secs(10);
-/// Maximum time for a client to read [`READ_BYTES`] of an answer, or the rest of the answer.
+/// Time limit within which a client must read [`READ_BYTES`] of an answer, or the rest of the
+/// answer.
 const READ_TIME: Duration = Duration::from_secs(10);
 const READ_BYTES: usize = 64 << 10;
-/// Longest body of a request, in bytes.
+/// Maximum length of a request's body, in bytes.
 const BODY_MAX: usize = 64 << 10;
-/// Longest head of a request, and size of the read and write buffers, in bytes.
+/// Maximum length of a request's head, and size of the read and write buffers, in bytes.
 const BUFFER_MAX: usize = 64 << 10;
 
-/// Serves a connection from the address `from`.
+/// Serves one connection of a client whose address is `from`.
 pub(crate) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     (from, seat): (SocketAddr, Arc<ConnectionPermit>),
@@ -56,11 +58,12 @@ pub(crate) async fn serve(
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(BUFFER_MAX);
     let stream = TokioIo::new(Written { stream, written: 0, timer: None });
-    // A client that breaks the connection receives no answer.
+    // The result is ignored, because a client that breaks the connection receives no answer.
     let _ = open.watch(builder.serve_connection(stream, service)).await;
 }
 
-/// Reads the whole body of a request before the request is handled.
+/// Reads the whole body of a request before the handler runs; answers with 413 or 408 if the body
+/// is too long or too slow.
 pub(crate) async fn whole(request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
     match timeout(BODY_TIME, to_bytes(body, BODY_MAX)).await {
@@ -83,14 +86,15 @@ pub(crate) async fn whole(request: Request, next: Next) -> Response {
 /// A stream whose writes fail if the client stops reading.
 struct Written<S> {
     stream: S,
-    /// Bytes written since the timer was reset.
+    /// Number of bytes written since the timer was last reset.
     written: usize,
-    /// Timer that runs while bytes wait to be written.
+    /// Timer that runs while bytes wait to be written; `None` if none wait.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Written<S> {
-    /// Returns the result of a write or a shutdown, or a `TimedOut` error after [`READ_TIME`].
+    /// Returns `done` if the write or shutdown is ready, or a `TimedOut` error [`READ_TIME`] after
+    /// the wait began.
     fn timed<T>(&mut self, cx: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if done.is_ready() {
             return done;
@@ -174,7 +178,8 @@ mod tests {
     use super::*;
     use crate::places::Places;
 
-    /// Connects to a test server with a long answer at `/long` and an echo of the body at `/body`.
+    /// Connects to a test server that returns a long answer at `/long` and echoes the body at
+    /// `/body`.
     fn client() -> DuplexStream {
         let (ours, theirs) = duplex(1 << 10);
         let router = Router::new()
@@ -192,7 +197,7 @@ mod tests {
         ours
     }
 
-    /// Sends the text, the last `slow` bytes one at a time, and then only reads. Returns the answer
+    /// Sends `sends`, the last `slow` bytes one at a time, and then only reads. Returns the answer
     /// and the seconds until the connection ends.
     async fn end_of(sends: &str, slow: usize) -> (String, u64) {
         let (mut client, begun) = (client(), Instant::now());
@@ -235,7 +240,7 @@ mod tests {
             client.write_all(b"GET /long HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
             let mut read = 0;
             if let Some(pause) = pause {
-                // The client reads 1 KiB a second.
+                // The client reads 1 KiB per second.
                 let mut part = [0; 1 << 10];
                 while let Ok(n @ 1..) = client.read(&mut part).await {
                     read += n;

@@ -1,4 +1,4 @@
-//! The last events of the engine, kept in memory and streamed to subscribers.
+//! The most recent events of the engine, kept in memory and streamed to subscribers.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -14,22 +14,22 @@ use transfix::clock;
 
 use crate::shown::moment;
 
-/// Number of kept events.
+/// Number of events kept in memory.
 const KEPT: usize = 2_000;
-/// Number of events that may wait for a subscriber. A slower subscriber misses events and receives
-/// the number of missed events.
+/// Number of events that may wait for a subscriber. If a subscriber is too slow, it misses events
+/// and receives their number.
 const WAITING: usize = 512;
-/// Longest text of a field, in bytes.
+/// Maximum length of a field's text, in bytes; a longer text is cut off.
 const VALUE_MAX: usize = 2_048;
 
 /// An event in the form that the console shows, serialized as JSON by serde.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ShownEvent {
-    /// Number of the event since the start; 0 if events are not kept.
+    /// Number of the event since the start of the program; 0 if events are not kept.
     #[serde(skip_serializing_if = "is_zero")]
     pub n: u64,
-    /// Time in UTC (ISO 8601).
+    /// Time of the event in UTC (ISO 8601).
     pub at: String,
     /// `ERROR`, `WARN` or `INFO`.
     pub level: &'static str,
@@ -39,9 +39,9 @@ pub struct ShownEvent {
     pub code: Option<u16>,
     /// Text of the event.
     pub text: String,
-    /// Session of the event, if any.
+    /// Session that the event concerns, if any.
     pub session: Option<String>,
-    /// Other fields of the event.
+    /// Other fields of the event, by name.
     pub fields: Map<String, Value>,
 }
 
@@ -51,7 +51,7 @@ const fn is_zero(n: &u64) -> bool {
 }
 
 impl ShownEvent {
-    /// Creates an event without fields, with the present time.
+    /// Creates an event without fields, stamped with the current time.
     #[must_use]
     pub fn new(level: Level, target: &'static str, text: String) -> Self {
         let (level, at) = (level.as_str(), moment(clock::now().utc));
@@ -59,7 +59,7 @@ impl ShownEvent {
         Self { n: 0, at, level, target, code: None, text, session, fields }
     }
 
-    /// Converts an event of `tracing`, with the present time.
+    /// Converts an event of `tracing`, stamped with the current time.
     #[must_use]
     pub fn of(event: &Event<'_>) -> Self {
         let mut found = Found::default();
@@ -73,7 +73,7 @@ impl ShownEvent {
     }
 }
 
-/// The last events of the engine. Clones share the same events.
+/// The most recent events of the engine. Clones share the same events.
 #[derive(Clone, Debug)]
 pub struct EventRing {
     inner: Arc<Inner>,
@@ -99,14 +99,14 @@ impl Default for EventRing {
 }
 
 impl EventRing {
-    /// Returns the layer that fills the ring, for the program's subscriber of `tracing`.
+    /// Returns the layer that adds events to the ring, for the program's `tracing` subscriber.
     #[must_use]
     pub fn layer(&self) -> EventLayer {
         EventLayer(self.clone())
     }
 
-    /// Returns the last `limit` events with a number above `n`, oldest first. `session` restricts
-    /// the events to one session.
+    /// Returns the last `limit` events whose number is above `n`, oldest first. `session` restricts
+    /// the result to one session.
     pub(crate) fn after(
         &self,
         n: u64,
@@ -136,12 +136,12 @@ impl EventRing {
             kept.events.pop_front();
         }
         kept.events.push_back(Arc::clone(&event));
-        // The send fails if there is no subscriber.
+        // The send fails if no subscriber exists; the event is then only kept.
         let _ = self.inner.news.send(event);
     }
 }
 
-/// A layer of `tracing` that stores the engine's events in an [`EventRing`].
+/// A `tracing` layer that stores the engine's events in an [`EventRing`].
 #[derive(Debug)]
 pub struct EventLayer(EventRing);
 

@@ -1,4 +1,4 @@
-//! Filter of the program's events, changeable at run time.
+//! Filters the program's events by level and module; the levels can be changed at run time.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -9,10 +9,10 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, Filter};
 use transfix::{EventLevel, EventLevels};
 
-/// Filter of the program's events, by the levels of the settings or of an operator. Clones share
-/// the same levels.
+/// Filter of the program's events. An operator's levels take precedence over those of the settings.
+/// Clones share the same levels.
 ///
-/// The filter applies to layers of the program's subscriber of `tracing`.
+/// The filter is made for layers of the program's `tracing` subscriber.
 #[derive(Clone, Debug)]
 pub struct EventFilter {
     now: Arc<RwLock<Now>>,
@@ -41,7 +41,7 @@ impl Now {
 }
 
 impl EventFilter {
-    /// Creates a filter with the levels of the settings.
+    /// Creates a filter with the levels that the settings contain.
     #[must_use]
     pub fn new(of_settings: EventLevels) -> Self {
         let (targets, finest) = (Targets::new(), LevelFilter::OFF);
@@ -50,41 +50,41 @@ impl EventFilter {
         Self { now: Arc::new(RwLock::new(now)) }
     }
 
-    /// Returns the levels in force.
+    /// Returns the levels that apply now.
     #[must_use]
     pub fn levels(&self) -> EventLevels {
         self.read(|now| now.levels().clone())
     }
 
-    /// Returns the levels of the settings.
+    /// Returns the levels that the settings contain.
     #[must_use]
     pub fn of_settings(&self) -> EventLevels {
         self.read(|now| now.of_settings.clone())
     }
 
-    /// Returns true if an operator has set the levels in force.
+    /// Returns true if the levels that apply now were set by an operator.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.read(|now| now.set.is_some())
     }
 
-    /// Sets the levels of an operator, in force until [`EventFilter::reload`].
+    /// Sets the operator's levels, which apply until [`EventFilter::reload`].
     pub fn set(&self, levels: EventLevels) {
         self.change(|now| now.set = Some(levels));
     }
 
-    /// Replaces all levels by new levels of the settings.
+    /// Applies the new levels of the settings, and discards the operator's levels.
     pub fn reload(&self, of_settings: EventLevels) {
         self.change(|now| (now.of_settings, now.set) = (of_settings, None));
     }
 
-    /// Returns true if events of this module and level pass the filter.
+    /// Returns true if an event with the module and level of `meta` passes the filter.
     #[must_use]
     pub fn lets_through(&self, meta: &Metadata<'_>) -> bool {
         self.read(|now| now.targets.would_enable(meta.target(), meta.level()))
     }
 
-    /// Returns the most detailed level of any module.
+    /// Returns the most detailed level that any module has.
     #[must_use]
     pub fn finest(&self) -> LevelFilter {
         self.read(|now| now.finest)
@@ -100,7 +100,7 @@ impl EventFilter {
             what(&mut now);
             now.count();
         }
-        // `tracing` caches the decision for each event, so the cache is rebuilt.
+        // `tracing` caches whether each event is enabled, so the cache must be rebuilt.
         callsite::rebuild_interest_cache();
     }
 }

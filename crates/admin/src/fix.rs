@@ -1,8 +1,8 @@
 //! Administration over FIX. Administrators log on as counterparties of a separate engine and send
 //! commands as XML in XMLnonFIX(n).
 //!
-//! Invariants: the separate engine shares only the `Admin` with the trading engine, and each action
-//! is performed by the `Admin`. A session without a logged-on user can do nothing.
+//! Invariants: the separate engine shares only the `Admin` with the trading engine, and the `Admin`
+//! performs each action. A session without a logged-on user can do nothing.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -35,7 +35,7 @@ mod xml;
 
 pub(crate) use administrators::Administrators;
 
-/// Returns the answer to a command.
+/// Runs a command for fuzz tests, and returns the answer as XML.
 #[cfg(feature = "rig")]
 pub(crate) fn answer_to(
     administrators: &Administrators,
@@ -47,25 +47,25 @@ pub(crate) fn answer_to(
     answer::response(request_id, &outcome)
 }
 
-/// Longest message of an administrator, in bytes. The limit exceeds the XML limit, so that too long
-/// XML is answered and the connection stays open.
+/// Maximum length of an administrator's message, in bytes. The limit exceeds the XML limit, so that
+/// the server can answer XML that is too long instead of disconnecting.
 const MESSAGE_MAX: usize = 2 << 20;
-/// Maximum number of waiting messages of one administrator.
+/// Maximum number of messages that may wait for one administrator.
 const WAITING_MAX: usize = 64;
-/// Maximum number of bytes that may wait for an administrator who does not read. The connection is
-/// closed after [`UNREAD_TIME`] at this limit.
+/// Number of bytes that may wait for an administrator who does not read. If more bytes wait for
+/// [`UNREAD_TIME`], the connection is closed.
 const UNREAD_MAX: usize = 4 << 20;
 const UNREAD_TIME: Duration = Duration::from_secs(5);
-/// Absolute maximum of waiting bytes for one administrator; every answer is shorter.
+/// Maximum number of bytes that can wait for one administrator; every answer is shorter.
 const QUEUED_MAX: usize = 32 << 20;
-/// Maximum number of waiting bytes for all administrators together.
+/// Maximum number of bytes that may wait for all administrators together.
 const ALL_WAITING_MAX: usize = 128 << 20;
 /// Number of threads that run commands.
 const THREADS: usize = 4;
-/// Maximum time for administrators to answer the server's Logout(5).
+/// Time limit for administrators to answer the server's Logout(5).
 const LOGOUT_TIME: Duration = Duration::from_secs(1);
 
-/// The administration over FIX, stopped on drop.
+/// The server of the administration over FIX, stopped on drop.
 pub(crate) struct FixServer {
     address: SocketAddr,
     administrators: Arc<Administrators>,
@@ -80,7 +80,7 @@ impl fmt::Debug for FixServer {
 }
 
 impl FixServer {
-    /// Binds the address and starts the threads.
+    /// Listens at the configured address and starts the threads.
     ///
     /// # Errors
     /// Returns an error if the address or the certificate is unusable.
@@ -126,7 +126,7 @@ impl Drop for FixServer {
         self.administrators.attendance.close();
         self.administrators.attendance.wait_for_answers();
         if let Some(watch) = self.watch.take() {
-            // A panic of the thread has been reported already.
+            // The join fails only after a panic of the thread, which has been reported already.
             let _ = watch.join();
         }
         if let Some(engine) = self.engine.take() {
@@ -135,7 +135,7 @@ impl Drop for FixServer {
     }
 }
 
-/// Returns the settings of the administrators' engine: one session template, stored in memory.
+/// Returns the settings of the administrators' engine: one session template with a memory store.
 fn engine(settings: &AdminSettings, fix: &FixAdminSettings) -> Settings {
     let id = SessionId::new(fix.begin_string, &fix.sender_comp_id, "*");
     let mut session = SessionSettings::new(Role::Acceptor, &id, &fix.address);
@@ -147,7 +147,7 @@ fn engine(settings: &AdminSettings, fix: &FixAdminSettings) -> Settings {
             ..TlsSettings::default()
         });
     }
-    // A reconnected administrator repeats its requests, so nothing is stored.
+    // An administrator repeats requests after a reconnect, so messages need no store on disk.
     session.store.durability = Durability::Memory;
     session.store.keep_outbound = false;
     let resets = &mut session.protocol.reset_on;
@@ -167,12 +167,13 @@ fn engine(settings: &AdminSettings, fix: &FixAdminSettings) -> Settings {
     engine.workers = 1;
     engine.application_threads = THREADS;
     engine.created_sessions_max = fix.sessions_max as usize;
-    // A removed session's next Logon(A) is judged in a thread of its own again.
+    // Sessions are removed soon after the logout, so that each Logon(A) creates a session and its
+    // password is checked in another thread.
     engine.created_sessions_idle = Duration::from_secs(1);
     engine.pending_connections_max = 64;
     engine.pending_per_address_max = 32;
     engine.waiting_bytes_max = ALL_WAITING_MAX;
-    // The program may take a minute for a request.
+    // A slow callback is no fault here, because the program may take a minute for a request.
     engine.slow_callback = Duration::ZERO;
     settings
 }

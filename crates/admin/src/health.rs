@@ -20,8 +20,8 @@ pub(crate) async fn live() -> Json<Value> {
 /// Returns the reasons why the engine is not ready, or an empty list.
 ///
 /// The engine is ready if it has sessions or listeners, its listeners accept connections, and no
-/// open session's store has failed. Logons do not count, because they depend on counterparties.
-/// Everybody may ask, so the reasons name no session.
+/// open session's store has failed. Logons do not count, because they depend on counterparties. The
+/// reasons name no session, because the health check needs no login.
 pub(crate) fn unready(app: &App) -> Vec<String> {
     let now = clock::now().utc;
     let handles = app.admin.handles();
@@ -34,7 +34,8 @@ pub(crate) fn unready(app: &App) -> Vec<String> {
     if failed > 0 {
         why.push(format!("sessions with a store that cannot be written: {failed}"));
     }
-    // A reload opens and closes listeners, so the present listeners count.
+    // A reload opens and closes listeners, so the current listeners count, not those of the
+    // settings.
     let listens = !app.admin.listening().is_empty();
     if listens && !app.admin.accepts() {
         why.push("the engine accepts no connections".to_owned());

@@ -1,4 +1,4 @@
-//! Messages of a session's store, and lines of the audit.
+//! Reads messages from a session's store, and lines from the audit file.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -24,16 +24,16 @@ use crate::shown::moment;
 
 /// Maximum number of messages in one answer.
 const MESSAGES_MAX: usize = 1_000;
-/// Maximum time of a search, in nanoseconds; the answer contains the messages found until then.
+/// Time limit of a search, in nanoseconds; the answer contains the messages found within it.
 const SEARCH_NS: u64 = 5_000_000_000;
-/// Bytes at the end of the audit file that are read.
+/// Number of bytes that are read at the end of the audit file.
 const AUDIT_TAIL: u64 = 1 << 20;
 
-/// Search criteria for messages.
+/// The criteria of a search for messages, as the query string states them.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Search {
-    /// `in` or `out`.
+    /// Direction of the messages: `in` or `out`.
     direction: Option<String>,
     seq_from: Option<u64>,
     seq_to: Option<u64>,
@@ -41,10 +41,11 @@ pub(crate) struct Search {
     /// `TAG=VALUE`.
     field: Option<String>,
     text: Option<String>,
-    /// ClOrdID(11), OrigClOrdID(41) or OrderID(37) of an order; finds all messages of the order.
+    /// ClOrdID(11), OrigClOrdID(41) or OrderID(37) of an order; the search then finds all messages
+    /// of the order.
     order: Option<String>,
     limit: Option<usize>,
-    /// True to add each message with the names of the dictionary.
+    /// True to show each message also with the names from the dictionary.
     names: bool,
 }
 
@@ -67,11 +68,11 @@ pub(crate) async fn messages(
     found.map(Json).map_err(|error| Refusal::failed(error.to_string()))
 }
 
-/// Result of a search.
+/// The result of a search.
 #[derive(Serialize)]
 pub(crate) struct Answer {
     messages: Vec<Shown>,
-    /// True if the search covered all relevant entries in time.
+    /// True if the search read all necessary entries within the time limit.
     whole: bool,
     keeps_inbound: bool,
 }
@@ -89,12 +90,13 @@ enum Shown {
         seq: u64,
         msg_type: String,
         text: String,
-        /// The message with the names of the dictionary, its fields in their order.
+        /// The message as JSON with the names from the dictionary, its fields in their original
+        /// order.
         names: Option<Box<RawValue>>,
     },
 }
 
-/// A validated search.
+/// The validated criteria of a search.
 struct Compiled {
     search: Search,
     direction: Option<Direction>,
@@ -126,8 +128,8 @@ impl Compiled {
         Ok(Self { search, direction, field })
     }
 
-    /// Returns the last matching messages with the notes between them. The newest segments are read
-    /// first, so the last messages of a long journal are found quickly.
+    /// Returns the last matching messages, with the journal's notes between them. The newest
+    /// segments are read first, so that the last messages of a long journal are found quickly.
     fn search(&self, settings: &SessionSettings) -> Result<Answer, StoreError> {
         let until_ns = clock::monotonic_ns() + SEARCH_NS;
         let limit = self.search.limit.unwrap_or(100).clamp(1, MESSAGES_MAX);
@@ -207,7 +209,8 @@ impl Compiled {
         is_in.then_some(Found::Message(direction, message))
     }
 
-    /// Returns true if no criterion beyond sequence numbers is set, so that notes are included.
+    /// Returns true if the search is restricted by sequence numbers at most; its result then
+    /// includes the journal's notes.
     const fn is_open(&self) -> bool {
         self.direction.is_none()
             && self.field.is_none()
@@ -217,8 +220,8 @@ impl Compiled {
     }
 }
 
-/// Calls `look` for each entry of a segment until the time limit. Returns true if all entries were
-/// read.
+/// Calls `look` for each entry of a segment until the time limit. Returns true if the time sufficed
+/// for all entries.
 pub(crate) fn each_entry(
     path: &Path,
     until_ns: u64,
@@ -226,7 +229,7 @@ pub(crate) fn each_entry(
 ) -> Result<bool, StoreError> {
     let entries = match journal::read_file(path) {
         Ok(entries) => entries,
-        // Retention has removed the segment since the directory was read.
+        // Retention may have removed the segment since the directory was read.
         Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             return Ok(true);
         }
@@ -250,14 +253,14 @@ fn holds(bytes: &[u8], text: &[u8]) -> bool {
     text.is_empty() || bytes.windows(text.len()).any(|window| window == text)
 }
 
-/// Returns MsgType(35), the third field.
+/// Returns MsgType(35), the third field of a message.
 fn msg_type(frame: &[u8]) -> String {
     let field = frame.split(|byte| *byte == 1).nth(2).unwrap_or_default();
     let value = field.strip_prefix(b"35=").unwrap_or_default();
     String::from_utf8_lossy(value).into_owned()
 }
 
-/// Formats messages with the names of their session's dictionaries.
+/// Formats messages with the names from the dictionaries of a session.
 struct Names {
     dictionaries: SessionDictionaries,
     index: FieldIndex,
@@ -280,7 +283,7 @@ impl Names {
     }
 }
 
-/// Returns up to `limit` last lines of the audit file.
+/// Returns the last lines of the audit file, at most `limit`.
 pub(crate) fn last_lines(path: &Path, limit: usize) -> io::Result<Vec<Value>> {
     let mut file = File::open(path)?;
     let start = file.metadata()?.len().saturating_sub(AUDIT_TAIL);
@@ -288,7 +291,7 @@ pub(crate) fn last_lines(path: &Path, limit: usize) -> io::Result<Vec<Value>> {
     let mut bytes = Vec::new();
     file.take(AUDIT_TAIL).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
-    // The first line may be incomplete.
+    // If the read starts inside the file, the first line may be incomplete.
     let lines = text.lines().skip(usize::from(start > 0)).collect::<Vec<_>>();
     let lines = lines.iter().rev().take(limit);
     let mut lines: Vec<_> = lines.filter_map(|line| serde_json::from_str(line).ok()).collect();

@@ -2,8 +2,8 @@
 //! system.
 //!
 //! An [`AdminServer`] listens at its own address, in its own thread (`tfx-admin`), until it is
-//! dropped. Each action is performed by [`transfix::Admin`], so the audit records each action.
-//! Reading takes no lock of a session, except to read the error text of a failed store.
+//! dropped. [`transfix::Admin`] performs each action, and records the action in the audit. Reading
+//! takes no lock of a session, except to read the error text of a failed store.
 //!
 //! ```no_run
 //! use transfix_admin::{AdminServer, EventRing, Extras};
@@ -21,7 +21,7 @@
 //! ```
 //!
 //! With `[admin.fix]` in the settings, administrators can also log on by FIX and send commands as
-//! XML. [`OwnCommands`] adds commands of the program.
+//! XML. [`OwnCommands`] adds the program's own commands.
 //!
 //! The pages "Console" and "FIX administration" of the book describe both interfaces.
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Logins of users, each identified by a cookie.
+//! The logins of users; a cookie identifies each login.
 //!
 //! Invariant: only the hash of a cookie is stored, never the cookie itself.
 
@@ -9,24 +9,24 @@ use std::time::Duration;
 
 use crate::users::{random_hex, sha256_hex};
 
-/// Maximum number of logins; beyond the limit, the login that was idle longest ends.
+/// Maximum number of logins; a further login ends the login that was idle for the longest time.
 const LOGINS_MAX: usize = 1_000;
-/// Maximum duration of a login, even an active login: 12 hours, in nanoseconds.
+/// Maximum duration of a login, whether active or idle: 12 hours, in nanoseconds.
 const LIFE_NS: u64 = 12 * 3_600 * 1_000_000_000;
 
 /// A login of a user.
 #[derive(Clone, Debug)]
 pub(crate) struct Login {
     pub(crate) name: String,
-    /// Hash of the password at login; a changed password requires a new login.
+    /// Hash of the user's password at the time of login; a changed password requires a new login.
     pub(crate) password_hash: String,
-    /// Header value that a changing request must send with the cookie.
+    /// Value of the CSRF header that a changing request must send with the cookie.
     pub(crate) csrf: String,
     since_ns: u64,
     last_ns: u64,
 }
 
-/// All logins, by the hash of their cookies.
+/// All logins, keyed by the hashes of their cookies.
 pub(crate) struct Logins {
     all: Mutex<HashMap<String, Login>>,
     idle_ns: u64,
@@ -37,7 +37,7 @@ impl Logins {
         Self { all: Mutex::default(), idle_ns: u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX) }
     }
 
-    /// Starts a login and returns its cookie.
+    /// Starts a login and returns the cookie that identifies it.
     pub(crate) fn begin(
         &self,
         name: &str,
@@ -59,7 +59,7 @@ impl Logins {
         Ok((cookie, login))
     }
 
-    /// Returns the login of this cookie, and marks the login as active.
+    /// Returns the login that `cookie` identifies, and marks the login as active.
     pub(crate) fn find(&self, cookie: &str, now_ns: u64) -> Option<Login> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let login = all.get_mut(&sha256_hex(cookie))?;

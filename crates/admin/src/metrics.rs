@@ -1,7 +1,7 @@
-//! Metrics in the OpenMetrics format, for Prometheus and compatible systems.
+//! Serves metrics in the OpenMetrics format, for Prometheus and compatible systems.
 //!
-//! The number of series is bounded. Each session has a fixed number of series, at most
-//! [`SESSIONS_MAX`] sessions have series, and latency buckets cover all sessions together.
+//! The number of series is bounded: each session has a fixed number of series, at most
+//! [`SESSIONS_MAX`] sessions have series, and the latency buckets cover all sessions together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Debug};
@@ -27,10 +27,10 @@ use crate::app::{App, blocking};
 use crate::health::unready;
 use crate::shown::{is_down, is_open};
 
-/// Maximum number of sessions with their own series; further sessions count only in the sums.
+/// Maximum number of sessions with their own series; the other sessions count only in the sums.
 const SESSIONS_MAX: usize = 2_000;
 
-/// Upper bounds of the latency buckets, in nanoseconds; one more bucket holds times above 5 s.
+/// Upper bounds of the latency buckets, in nanoseconds; one more bucket counts times above 5 s.
 const BUCKETS_NS: [u64; 20] = [
     250,
     500,
@@ -85,7 +85,7 @@ impl Debug for Engine {
     }
 }
 
-/// A snapshot of a session.
+/// The values of a session at the time of the request.
 struct SessionSnapshot {
     id: String,
     status: SessionStatus,
@@ -94,7 +94,7 @@ struct SessionSnapshot {
     heart_bt_int: Duration,
 }
 
-/// A metric of each session: name, help, unit, and the function that returns the value.
+/// A metric that each session has: name, help, unit, and the function that returns the value.
 type OfSession<V> = (&'static str, &'static str, Option<Unit>, fn(&SessionSnapshot) -> V);
 
 const COUNTERS: &[OfSession<u64>] = &[
@@ -290,7 +290,7 @@ fn sums(
     metric.encode_info(&[("version", env!("CARGO_PKG_VERSION"))])
 }
 
-/// Writes the latency of all sessions together, by stage.
+/// Writes the latency histogram of each stage, over all sessions together.
 fn times(encoder: &mut DescriptorEncoder<'_>, handles: &[SessionHandle]) -> fmt::Result {
     let mut all: BTreeMap<&'static str, Times> = BTreeMap::new();
     for handle in handles {
@@ -318,7 +318,7 @@ fn times(encoder: &mut DescriptorEncoder<'_>, handles: &[SessionHandle]) -> fmt:
     Ok(())
 }
 
-/// Writes the number of rejects and disconnects by reason, for reasons that have occurred.
+/// Writes the numbers of rejects and disconnects by reason, for reasons that have occurred.
 fn reasons(encoder: &mut DescriptorEncoder<'_>, admin: &Admin) -> fmt::Result {
     let counts = admin.reasons();
     let help = "Reject(3) of all sessions, by SessionRejectReason(373)";
@@ -359,7 +359,7 @@ fn certificates(encoder: &mut DescriptorEncoder<'_>, admin: &Admin) -> fmt::Resu
     Ok(())
 }
 
-/// Writes the free space on the disks of the stores.
+/// Writes the free space of the disks that contain the stores.
 fn disks(encoder: &mut DescriptorEncoder<'_>, handles: &[SessionHandle]) -> fmt::Result {
     let in_files =
         |handle: &&SessionHandle| handle.settings().store.durability != Durability::Memory;
@@ -368,7 +368,7 @@ fn disks(encoder: &mut DescriptorEncoder<'_>, handles: &[SessionHandle]) -> fmt:
     let found = dirs.iter().filter_map(|dir| {
         let found = rustix::fs::statvfs(dir).ok()?;
         let bytes = |blocks: u64| blocks as f64 * found.f_frsize as f64;
-        // Blocks reserved for root are not available to the process.
+        // The blocks reserved for root are excluded, because the process cannot use them.
         let size = found.f_blocks.saturating_sub(found.f_bfree).saturating_add(found.f_bavail);
         Some((dir.display().to_string(), bytes(found.f_bavail), bytes(size)))
     });

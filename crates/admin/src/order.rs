@@ -1,4 +1,4 @@
-//! All messages of an order, found under each of its identifiers.
+//! Finds the messages of an order under all of its identifiers.
 //!
 //! A replacement gives an order a new ClOrdID(11) and names the previous ClOrdID(11) in
 //! OrigClOrdID(41). The venue assigns OrderID(37).
@@ -13,14 +13,14 @@ use transfix_store::journal::Event;
 
 use crate::journals::each_entry;
 
-/// Fields with identifiers: ClOrdID(11), OrigClOrdID(41) and OrderID(37).
+/// Tags of the fields that identify an order: ClOrdID(11), OrigClOrdID(41) and OrderID(37).
 const NAMES: [Tag; 3] = [Tag(11), Tag(41), Tag(37)];
 /// Maximum number of identifiers of an order.
 const NAMES_MAX: usize = 200;
-/// Maximum number of passes over the journal to find more identifiers.
+/// Maximum number of passes over the journal; each pass can find more identifiers.
 const READINGS_MAX: usize = 8;
 
-/// Known identifiers of an order.
+/// The known identifiers of an order.
 pub(crate) struct Order {
     names: BTreeSet<Vec<u8>>,
 }
@@ -30,8 +30,8 @@ impl Order {
         Self { names: BTreeSet::from([name.as_bytes().to_vec()]) }
     }
 
-    /// Finds further identifiers of the order in these segments. Returns false if the time or the
-    /// number of passes did not suffice.
+    /// Searches the segments for further identifiers of the order, until a pass finds none. Returns
+    /// false if the time limit or the maximum number of passes was reached first.
     pub(crate) fn complete(
         &mut self,
         segments: &[PathBuf],
@@ -72,8 +72,8 @@ impl Order {
     }
 }
 
-/// Returns the order identifiers in a message. `NONE` is skipped, because venues write it for an
-/// unknown order.
+/// Returns the order identifiers in a message, except `NONE`, which venues write for an unknown
+/// order.
 fn names(frame: &[u8], index: &mut FieldIndex) -> Vec<Vec<u8>> {
     let Ok(message) = Message::parse(frame, index, CheckSumPolicy::Ignore) else {
         return Vec::new();
@@ -96,7 +96,7 @@ mod tests {
     fn an_order_has_the_names_of_its_replacements() {
         let (mut order, mut index) = (Order::of("c"), FieldIndex::default());
         let life = ["11=a|37=7", "11=b|41=a|37=7", "11=c|41=b", "11=d|37=NONE", "11=e|37=8"];
-        // The search starts at the last identifier; each pass finds an earlier identifier.
+        // The search starts at the last identifier, and each pass finds an earlier one.
         for _ in 0..2 {
             life.iter().for_each(|fields| order.learn(&frame(fields), &mut index));
         }

@@ -1,4 +1,4 @@
-//! Files built into the program: the console and `openapi.json`.
+//! Serves the files built into the program: the console and `openapi.json`.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
 }
 
 fn file(kind: &'static str, text: &'static str) -> Response {
-    // Browsers must revalidate, because a new version of the program brings new files.
+    // Browsers must revalidate the files, because a new version of the program contains new ones.
     let headers = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")];
     (StatusCode::OK, headers, text).into_response()
 }
@@ -62,7 +62,7 @@ pub(crate) async fn openapi() -> Response {
     file("application/json", include_str!("assets/openapi.json"))
 }
 
-/// Describes the origin of a settings value.
+/// Describes where a settings value comes from: a file and line, `[defaults]`, or the default.
 pub(crate) fn origin(origin: &Origin) -> String {
     match origin {
         Origin::File(place) => place.clone(),

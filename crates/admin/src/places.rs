@@ -1,9 +1,9 @@
-//! Limits of concurrent connections to the administration.
+//! Limits the concurrent connections to the administration.
 //!
-//! Invariants: a new connection always receives a place. An unauthenticated connection loses its
-//! place to a new connection if its source has too many connections. An unauthenticated connection
-//! also loses its place if all places are in use and its source has the most. Local connections
-//! have reserved places. An authenticated connection keeps its place until it ends.
+//! Invariants: a new connection always receives a permit. An authenticated connection keeps its
+//! permit until it ends. An unauthenticated connection can lose its permit to a new connection. Its
+//! source then has too many connections, or all permits are in use and its source has the most.
+//! Permits are reserved for local connections.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -13,14 +13,14 @@ use tokio::sync::oneshot;
 
 use crate::throttle::network;
 
-/// Maximum number of unauthenticated connections from other machines.
+/// Maximum number of unauthenticated connections from other machines, together.
 const STRANGERS_MAX: usize = 128;
 /// Maximum number of unauthenticated connections of one source: an IPv4 address or a /64 network of
 /// IPv6.
 const PER_SOURCE_MAX: usize = 32;
-/// Maximum number of unauthenticated connections from the machine itself.
+/// Maximum number of unauthenticated connections from this machine.
 const LOCAL_MAX: usize = 32;
-/// Maximum number of authenticated connections (token or login cookie).
+/// Maximum number of authenticated connections (by token or login cookie).
 const KNOWN_MAX: usize = 96;
 /// Maximum number of authenticated connections of one user or token.
 const PER_NAME_MAX: usize = 32;
@@ -29,14 +29,14 @@ const PER_NAME_MAX: usize = 32;
 struct Open {
     source: IpAddr,
     is_local: bool,
-    /// User or token of an authenticated connection; `None` if the limits of such connections are
-    /// reached.
+    /// User or token of an authenticated connection; `None` if unauthenticated or if the limits of
+    /// authenticated connections were reached.
     name: Option<String>,
-    /// Dropping the sender ends the connection.
+    /// Sender that is only held; dropping it ends the connection.
     _cut: oneshot::Sender<()>,
 }
 
-/// The open connections.
+/// All open connections to one administration.
 #[derive(Default)]
 struct Table {
     /// Open connections by number, oldest first.
@@ -44,19 +44,19 @@ struct Table {
     next: u64,
 }
 
-/// The places for connections to one administration.
+/// The permits for connections to one administration.
 #[derive(Default)]
 pub(crate) struct Places(Mutex<Table>);
 
-/// The place of one connection, released on drop.
+/// The permit of one open connection, released on drop.
 pub(crate) struct ConnectionPermit {
     places: Arc<Places>,
     number: u64,
 }
 
 impl Places {
-    /// Adds a connection from `from` to the local address `to`. Returns its place, a receiver that
-    /// resolves when the place is lost, and the source of the evicted connection, if any.
+    /// Adds a connection from `from` to the local address `to`. Returns its permit, a receiver that
+    /// resolves when the permit is lost, and the source of the evicted connection, if any.
     pub(crate) fn enter(
         self: &Arc<Self>,
         from: SocketAddr,
@@ -80,15 +80,15 @@ impl Places {
     }
 }
 
-/// Returns true if a connection from `from` to `to` starts on this machine. Other addresses of the
-/// same IPv6 network are other machines.
+/// Returns true if a connection from `from` to `to` comes from this machine. Other addresses of the
+/// same IPv6 network belong to other machines.
 fn is_same_machine(from: IpAddr, to: IpAddr) -> bool {
     let (from, to) = (from.to_canonical(), to.to_canonical());
     from == to || from.is_loopback()
 }
 
 impl Table {
-    /// Returns the connection to evict for a new connection of this source, or `None` if a place is
+    /// Returns the connection to evict for a new connection from `source`, or `None` if a permit is
     /// free.
     fn victim(&self, source: IpAddr, is_local: bool) -> Option<u64> {
         let strangers = || {
@@ -113,7 +113,7 @@ impl Table {
 }
 
 impl ConnectionPermit {
-    /// Marks the connection as authenticated with this user or token, so that it keeps its place.
+    /// Marks the connection as authenticated by this user or token, so that it keeps its permit.
     /// Has no effect if the limits of authenticated connections are reached.
     pub(crate) fn keep(&self, name: &str) {
         let mut table = self.places.table();
@@ -148,7 +148,7 @@ mod tests {
             Self { places: Arc::default(), seats: Vec::new() }
         }
 
-        /// Opens a connection from this host to host 1. Returns its index in `seats`.
+        /// Opens a connection from host number `host` to host 1; returns its index in `seats`.
         fn enter(&mut self, host: u16) -> usize {
             let at = |host: u16| SocketAddr::from(([10, 0, (host >> 8) as u8, host as u8], 5));
             let (seat, is_cut, _) = self.places.enter(at(host), Some(at(1)));

@@ -1,8 +1,8 @@
-//! Writes requests that were refused for a missing role into the audit, in a bounded number of
+//! Records requests that were refused for a missing role in the audit, in a bounded number of
 //! lines.
 //!
-//! Invariants: each refusal has its own line, or a later line of the same user counts the refusal.
-//! The number of lines of a user grows with time, not with requests, over HTTP and FIX together.
+//! Invariants: each refusal has its own line, or a later line of the same user counts it. The
+//! number of a user's lines is bounded by time, not by requests, over HTTP and FIX together.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,19 +12,19 @@ use tokio::time::sleep;
 use transfix::{Actor, Admin};
 
 use crate::app::blocking;
-use crate::seldom::{ONE_MORE, Seldom};
+use crate::seldom::{ONE_MORE, RateLimit};
 
-/// Action name in lines that count refusals without their own line.
+/// Action name of the audit lines that count refusals without their own lines.
 const COUNTED: &str = "refused requests";
 
-/// Refusals of one user or token.
+/// The refusals of one user or token.
 struct OfUser {
-    lines: Seldom,
-    /// User and address of the last refused request.
+    lines: RateLimit,
+    /// User and client address of the last refused request.
     last: Actor,
 }
 
-/// Refusals of all users and tokens, by name.
+/// The refusals of all users and tokens, by name.
 pub(crate) struct Refusals {
     admin: Admin,
     users: Mutex<BTreeMap<String, OfUser>>,
@@ -40,14 +40,15 @@ impl Refusals {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a refusal. Returns the text for its audit line if a line may be written now.
+    /// Counts a refusal. Returns the text of its audit line if the rate limit allows a line now.
     pub(crate) fn count(&self, actor: &Actor, why: &str) -> Option<String> {
         let mut users = self.users();
         if !users.contains_key(&actor.who) {
-            // Names that were removed from the users file must not accumulate.
+            // Entries without recent refusals are removed, so that names removed from the users
+            // file do not accumulate.
             users.retain(|_, one| !one.lines.is_as_new());
         }
-        let new = || OfUser { lines: Seldom::default(), last: actor.clone() };
+        let new = || OfUser { lines: RateLimit::default(), last: actor.clone() };
         let one = users.entry(actor.who.clone()).or_insert_with(new);
         one.last.clone_from(actor);
         match one.lines.tell() {
@@ -60,39 +61,39 @@ impl Refusals {
         }
     }
 
-    /// Writes a refusal into the audit, or counts the refusal. May wait for the disk.
+    /// Writes a refusal into the audit, or only counts the refusal. May wait for the disk.
     pub(crate) fn note(&self, actor: &Actor, what: &str, why: &str) {
         if let Some(why) = self.count(actor, why) {
             self.write(actor, what, &why);
         }
     }
 
-    /// Writes a line of the audit. May wait for the disk.
+    /// Writes a line into the audit. May wait for the disk.
     pub(crate) fn write(&self, actor: &Actor, what: &str, why: &str) {
-        // The request is refused already, so an error of the audit changes nothing here. The log
-        // reports the error.
+        // The request is refused even if the audit cannot be written; the log reports that error.
         let _ = self.admin.note(actor, what, Err(why));
     }
 
-    /// Writes the counts whenever a line is allowed. Never returns.
+    /// Writes the counts of refusals without lines as soon as the rate limit allows. Never returns.
     pub(crate) async fn write_counts(self: Arc<Self>) {
         loop {
             self.has_left_out.notified().await;
             while self.users().values().any(|one| one.lines.has_left_out()) {
                 sleep(ONE_MORE).await;
                 let refusals = Arc::clone(&self);
-                // A panic is reported elsewhere; the next pass retries.
-                let _ = blocking(move || refusals.write_those(Seldom::tell_left_out)).await;
+                // A panic is reported elsewhere, and the next iteration tries again.
+                let _ = blocking(move || refusals.write_those(RateLimit::tell_left_out)).await;
             }
         }
     }
 
-    /// Writes all remaining counts at shutdown. May wait for the disk.
+    /// Writes all remaining counts at shutdown, regardless of the rate limit. May wait for the
+    /// disk.
     pub(crate) fn write_rest(&self) {
-        self.write_those(Seldom::take_left_out);
+        self.write_those(RateLimit::take_left_out);
     }
 
-    fn write_those(&self, counted_by: impl Fn(&Seldom) -> Option<u64>) {
+    fn write_those(&self, counted_by: impl Fn(&RateLimit) -> Option<u64>) {
         let count_of = |one: &OfUser| Some((one.last.clone(), counted_by(&one.lines)?));
         let counts: Vec<_> = self.users().values().filter_map(count_of).collect();
         for (actor, left_out) in counts {

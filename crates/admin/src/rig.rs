@@ -1,4 +1,4 @@
-//! Commands of administrators over FIX without a connection, for the fuzz target only.
+//! Runs administrators' commands over FIX without a connection, for the fuzz target only.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::refusals::Refusals;
 use crate::throttle::Throttle;
 use crate::users::{Role, UsersFile};
 
-/// A command interpreter without a connection.
+/// An interpreter for administrators' commands that needs no connection.
 pub struct Commands {
     administrators: Administrators,
     session: SessionId,
@@ -24,7 +24,7 @@ impl std::fmt::Debug for Commands {
 }
 
 impl Commands {
-    /// Creates an interpreter for this engine, without users.
+    /// Creates an interpreter for the engine of `admin`, without users.
     #[must_use]
     pub fn new(admin: &Admin) -> Self {
         let administrators = Administrators {
@@ -39,7 +39,7 @@ impl Commands {
         Self { administrators, session: SessionId::new(BeginString::Fix44, "FIXADMIN", "fuzz") }
     }
 
-    /// Returns the XML answer to a command of an administrator with this role.
+    /// Runs a command as an administrator with the role `role`; returns the answer as XML.
     #[must_use]
     pub fn answer(&self, role: Role, xml: &[u8]) -> String {
         let asks = Ok((Actor::new("fuzz", "nowhere"), role));

@@ -1,4 +1,4 @@
-//! HTTP routes and their required roles.
+//! The HTTP routes, their required roles and their handlers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,14 +32,14 @@ use crate::{health, journals, metrics, page};
 
 /// Maximum number of events or audit lines in one answer.
 const LINES_MAX: usize = 1_000;
-/// Maximum duration of one event stream.
+/// Maximum duration of an event stream, after which the client must reconnect.
 const STREAM_MAX: Duration = Duration::from_secs(600);
 
 type Shared = State<Arc<App>>;
 type Answer = Result<Json<Value>, Refusal>;
 
-/// Returns method, path and handler of each route. The router is built from this list;
-/// `openapi.json` describes the same routes.
+/// Returns method, path and handler of each route. The router is built from this list, and a test
+/// compares it with `openapi.json`.
 pub(crate) fn served() -> Vec<(&'static str, &'static str, MethodRouter<Arc<App>>)> {
     let get_by = |path, handler| ("get", path, handler);
     let post_by = |path, handler| ("post", path, handler);
@@ -86,11 +86,11 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-/// Adds security headers, which restrict what browsers do with an answer.
+/// Adds security headers to an answer, which restrict what a browser may do with it.
 async fn secured(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
-    // `require-trusted-types-for` makes the browser reject text that a script inserts as HTML.
+    // `require-trusted-types-for` makes the browser reject strings that a script inserts as HTML.
     let policy = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; \
                   form-action 'self'; require-trusted-types-for 'script'";
     for (name, value) in [
@@ -201,7 +201,7 @@ async fn one_session(State(app): Shared, _: Access, Named(id): Named<String>) ->
     Ok(Json(shown.await?))
 }
 
-/// Answers with the latency of one stage in the format of the HdrHistogram plotter.
+/// Answers with the latency distribution of one stage, in the format of the HdrHistogram plotter.
 async fn latency(
     State(app): Shared,
     _: Access,
@@ -216,7 +216,8 @@ async fn latency(
     blocking(move || handle.latency().stage(stage).to_hgrm()).await
 }
 
-/// An action; a dangerous action must repeat the session's name in `confirm`.
+/// Body of a request for an action on a session. A dangerous action must repeat the session's name
+/// in `confirm`.
 #[derive(Deserialize)]
 struct ActionRequest {
     #[serde(default)]
@@ -225,9 +226,9 @@ struct ActionRequest {
     action: Value,
 }
 
-/// Converts a float without a fraction to an integer; JSON allows 5.0 for 5.
+/// Converts floats without a fraction to integers, because JSON allows `5.0` for `5`.
 fn make_whole(value: &mut Value) {
-    /// At and above 2^53, a float cannot represent every integer.
+    /// From 2^53 on, a float cannot represent every integer.
     const END: f64 = (1_u64 << 53) as f64;
     let number = value.as_f64().filter(|_| value.is_f64());
     if let Some(number) = number.filter(|n| n.fract() == 0.0 && (0.0..END).contains(n)) {
@@ -262,7 +263,7 @@ async fn act(
     Ok(Json(json!({ "done": true, "session": done.await?? })))
 }
 
-/// A session in the format of the settings file.
+/// Body of a request with one session in the format of the settings file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NewSession {
@@ -293,7 +294,8 @@ async fn change_session(
     of_engine(app, access, EngineAction::Change(Box::new(session))).await
 }
 
-/// Query of a removal: the session's name as confirmation, and the Text(58) of the Logout(5).
+/// Query of a request to remove a session: the session's name as confirmation, and the Text(58) of
+/// the Logout(5).
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Removal {
@@ -317,7 +319,7 @@ async fn remove_session(
     of_engine(app, access, EngineAction::Remove { id: session, text }).await
 }
 
-/// Answers with data about the whole program.
+/// Answers with data about the engine and the program.
 async fn engine(State(app): Shared, _: Access) -> Json<Value> {
     let listening = app.admin.listening();
     let listening: Vec<_> = listening.iter().map(ToString::to_string).collect();
@@ -422,7 +424,7 @@ async fn levels(State(app): Shared, _: Access) -> Answer {
     Ok(shown_levels(app.filter()?))
 }
 
-/// Requested levels of events.
+/// Body of a request to set the levels of events.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Levels {
@@ -455,7 +457,7 @@ async fn set_levels(
     Ok(shown_levels(&filter))
 }
 
-/// Streams events as they happen, for at most [`STREAM_MAX`].
+/// Streams events as they occur, for at most [`STREAM_MAX`].
 async fn event_stream(
     State(app): Shared,
     _: Access,
@@ -467,7 +469,7 @@ async fn event_stream(
             Ok(Event::default().event("missed").data(count.to_string()))
         }
     });
-    // The page reconnects after this time and must authenticate again.
+    // After the stream ends, the page reconnects and must authenticate again.
     let end = tokio_stream::once(()).then(|()| tokio::time::sleep(STREAM_MAX)).map(|()| None);
     let stream = stream.map(Some).merge(end).take_while(Option::is_some).filter_map(|one| one);
     Sse::new(stream).keep_alive(KeepAlive::default())
@@ -492,8 +494,8 @@ async fn audit(State(app): Shared, _: Access, Wanted(Limit { limit }): Wanted<Li
     Ok(Json(json!({ "lines": lines })))
 }
 
-/// Requested settings: all if `session` is absent, otherwise those of the engine and of this
-/// session. An empty `session` requests only those of the engine.
+/// Query for settings. Without `session`, the answer contains all settings; otherwise those of the
+/// engine and of this session. An empty `session` requests only those of the engine.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SettingsWanted {
@@ -591,7 +593,8 @@ mod tests {
         assert_eq!(described, served);
     }
 
-    /// An invalid hash would be refused faster, which would reveal unknown names.
+    /// The hash that stands in for an unknown user must be valid: an invalid hash is refused
+    /// faster, which would reveal that the name is unknown.
     #[test]
     fn the_hash_that_nobody_has_is_one_that_is_computed() {
         let text = format!(

@@ -26,41 +26,42 @@ use crate::logins::Logins;
 use crate::places::Places;
 use crate::refusals::Refusals;
 use crate::routes::router;
-use crate::seldom::Seldom;
+use crate::seldom::RateLimit;
 use crate::throttle::Throttle;
 use crate::tls::{Certificate, FreshCertificate};
 use crate::users::UsersFile;
 
-/// Maximum time for the last answers when the server stops.
+/// Time limit for the last answers when the server stops.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
-/// Pause of the listener after an accept error.
+/// Pause after a failed accept, before the listener tries again.
 const REST: Duration = Duration::from_millis(100);
 
-/// Data of the program that the settings of the administration do not contain.
+/// Data of the program that the administration needs and its settings do not contain.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Extras {
-    /// Events to show.
+    /// Events of the program, which the administration shows.
     pub events: EventRing,
-    /// Filter of events, to show and to set.
+    /// Filter of the program's events, which the administration shows and changes; `None` if the
+    /// levels are fixed.
     pub filter: Option<EventFilter>,
-    /// Settings file to show.
+    /// Path of the settings file, which the administration shows; `None` if there is no file.
     pub settings_file: Option<PathBuf>,
-    /// Audit file to show.
+    /// Path of the audit file, which the administration shows; `None` if there is no audit.
     pub audit_file: Option<PathBuf>,
-    /// Commands of the program for administrators over FIX.
+    /// Commands that the program adds for administrators over FIX.
     pub own_commands: OwnCommands,
 }
 
 impl Extras {
-    /// Creates extras with these events only.
+    /// Creates extras that contain only the program's events.
     #[must_use]
     pub fn new(events: EventRing) -> Self {
         Self { events, ..Self::default() }
     }
 }
 
-/// Reason why the administration does not start.
+/// The reason why the administration cannot start, or cannot read its certificate.
 pub struct AdminServerError(String);
 
 impl fmt::Display for AdminServerError {
@@ -69,7 +70,7 @@ impl fmt::Display for AdminServerError {
     }
 }
 
-/// Formats the error as `Display` does, because an error that `main` returns is printed by `Debug`.
+/// Formats the error like `Display`, because an error returned by `main` is printed with `Debug`.
 impl fmt::Debug for AdminServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -78,7 +79,7 @@ impl fmt::Debug for AdminServerError {
 
 impl std::error::Error for AdminServerError {}
 
-/// The administration over HTTP, stopped on drop.
+/// The HTTP server of the administration, stopped on drop.
 #[derive(Debug)]
 pub struct AdminServer {
     address: SocketAddr,
@@ -89,7 +90,7 @@ pub struct AdminServer {
 }
 
 impl AdminServer {
-    /// Binds the address and starts the thread `tfx-admin`.
+    /// Listens at the configured address, and starts the thread `tfx-admin`.
     ///
     /// # Errors
     /// Returns [`AdminServerError`] if the address, the certificate or the users file is unusable.
@@ -161,7 +162,7 @@ impl AdminServer {
                             () = Arc::clone(&refusals).write_counts() => {}
                             _ = stopped => {}
                         }
-                        // Open requests still receive their answers.
+                        // Open requests still receive their answers within this time limit.
                         let _ = timeout(LAST_ANSWERS, open.shutdown()).await;
                     }
                     Err(error) => tracing::error!(%error, "the administration cannot listen"),
@@ -174,20 +175,20 @@ impl AdminServer {
         Ok(Self { address, certificate, stop: Some(stop), thread, fix })
     }
 
-    /// Returns the listening address, with the port that the system chose for port 0.
+    /// Returns the listening address, with the actual port if the settings have port 0.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns the listening address for administrators over FIX, if enabled.
+    /// Returns the listening address for administrators over FIX, or `None` if FIX is not enabled.
     #[must_use]
     pub fn fix_address(&self) -> Option<SocketAddr> {
         self.fix.as_ref().map(FixServer::address)
     }
 
-    /// Reads the HTTPS certificate and key again. Returns `None` if they are unchanged or not
-    /// configured. The new certificate is used only after [`AdminServer::show`]. Over FIX,
+    /// Reads the HTTPS certificate and key again. Returns `None` if both are unchanged or not
+    /// configured. The new certificate takes effect with [`AdminServer::show`]. Over FIX,
     /// certificates are read again before each connection.
     ///
     /// # Errors
@@ -203,7 +204,7 @@ impl AdminServer {
         })
     }
 
-    /// Uses this certificate from the next connection on.
+    /// Uses this certificate for all later connections.
     pub fn show(&self, fresh: FreshCertificate) {
         if let Some(certificate) = &self.certificate {
             certificate.show(fresh);
@@ -211,7 +212,7 @@ impl AdminServer {
         }
     }
 
-    /// Returns the URL for a browser.
+    /// Returns the URL of the console for a browser.
     #[must_use]
     pub fn url(&self) -> String {
         format!("{}://{}", if self.certificate.is_some() { "https" } else { "http" }, self.address)
@@ -223,7 +224,7 @@ impl Drop for AdminServer {
         drop(self.fix.take());
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread has been reported already.
+            // The join fails only after a panic of the thread, which has been reported already.
             let _ = thread.join();
         }
     }
@@ -240,7 +241,7 @@ async fn serve(
         let (socket, from) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // The usual cause is a lack of file descriptors.
+                // The usual cause is that the process has too many open file descriptors.
                 tracing::warn!(%error, "the administration could not accept a connection");
                 sleep(REST).await;
                 continue;
@@ -283,9 +284,9 @@ async fn serve(
     }
 }
 
-/// Reports closed connections in a bounded number of lines.
+/// Logs connections that the administration closed, in a bounded number of lines.
 #[derive(Default)]
-struct Strangers(Seldom);
+struct Strangers(RateLimit);
 
 impl Strangers {
     fn tell(&self, from: IpAddr, why: &dyn fmt::Display) {

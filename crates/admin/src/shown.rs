@@ -1,4 +1,4 @@
-//! Sessions as JSON.
+//! Formats the data of sessions as JSON.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use transfix::schedule::Schedule;
 use transfix::{Counters, Durability, Role, SessionHandle, SessionStatus, Timestamp, clock};
 
-/// Formats a time as ISO 8601, in UTC.
+/// Formats a time in UTC as ISO 8601.
 pub(crate) fn moment(at: Timestamp) -> String {
     match jiff::Timestamp::from_nanosecond(i128::from(at.0)) {
         Ok(at) => format!("{at:.6}"),
@@ -15,7 +15,8 @@ pub(crate) fn moment(at: Timestamp) -> String {
     }
 }
 
-/// Returns true if the store has failed, or if an enabled, open session is not logged on.
+/// Returns true if the session's store has failed, or if the session is enabled and open but not
+/// logged on.
 pub(crate) fn is_down(handle: &SessionHandle, status: &SessionStatus) -> bool {
     let may_be_down = !status.enabled || handle.is_logged_on();
     status.store_has_failed || !may_be_down && is_open(handle, clock::now().utc)
@@ -42,15 +43,15 @@ pub(crate) fn problem(handle: &SessionHandle, status: &SessionStatus) -> Option<
     (!status.unusual_latency.is_empty()).then_some("latency")
 }
 
-/// Returns true if the schedule has the session open at `now`.
+/// Returns true if the session is open at the time `now` according to its schedule.
 pub(crate) fn is_open(handle: &SessionHandle, now: Timestamp) -> bool {
     let schedule = handle.settings().schedule.as_ref();
-    // An invalid schedule would have prevented the start of the session.
+    // The settings were validated at the start of the session, so the schedule is valid.
     let schedule = schedule.and_then(|settings| Schedule::new(settings).ok());
     schedule.is_none_or(|schedule| schedule.at(now).is_some())
 }
 
-/// Returns the data of a session for the table of all sessions.
+/// Returns the data of a session for one row of the table of sessions.
 pub(crate) fn session(handle: &SessionHandle) -> Value {
     let status = handle.status();
     let settings = handle.settings();
@@ -116,8 +117,8 @@ fn counted(counters: &Counters) -> Value {
     })
 }
 
-/// Returns the path, the size and the free disk space of the session's store, or `null` for a store
-/// in memory.
+/// Returns the path, the size and the free disk space of the session's store, or `null` for a
+/// memory store.
 fn store(handle: &SessionHandle) -> Value {
     let settings = handle.settings();
     if settings.store.durability == Durability::Memory {
@@ -129,15 +130,15 @@ fn store(handle: &SessionHandle) -> Value {
     json!({ "path": path.display().to_string(), "bytes": on_disk(&path), "free_bytes": free })
 }
 
-/// Returns the disk usage of a directory's files, in bytes. Subdirectories are not counted, because
-/// a store has none.
+/// Returns the disk usage of the files in a directory, in bytes. Subdirectories are not counted,
+/// because a store has none.
 fn on_disk(dir: &Path) -> u64 {
     let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let taken = files.filter_map(|file| file.metadata().ok()).map(|file| file.blocks() * 512);
     taken.sum()
 }
 
-/// Returns all data of a session for the session's page.
+/// Returns all data of a session, for the page that shows one session.
 pub(crate) fn details(handle: &SessionHandle) -> Value {
     let mut shown = session(handle);
     let stages = handle.latency();
@@ -160,7 +161,8 @@ pub(crate) fn details(handle: &SessionHandle) -> Value {
     shown
 }
 
-/// Returns the next 5 windows of the schedule, or `null` for a session that is always open.
+/// Returns the next 5 windows of the session's schedule, or `null` for a session that is always
+/// open.
 fn windows(handle: &SessionHandle) -> Value {
     let Some(settings) = &handle.settings().schedule else { return Value::Null };
     let Ok(schedule) = Schedule::new(settings) else { return Value::Null };

@@ -1,11 +1,9 @@
-//! Delays for clients that guess passwords. The delay doubles with each further failure, up to a
-//! limit.
+//! Delays clients that guess passwords. The delay doubles with each further failure, up to a limit.
 //!
-//! Failures are counted by source and name. Invariants: failures at one name delay no other name.
-//! At a source with an earlier login, a user waits for a bounded time and is never refused,
-//! whatever other clients guess there. One password is checked at a time for each source and name;
-//! further attempts wait in line. Unknown names are counted like known names. The memory is
-//! bounded.
+//! Failures are counted by source and name. Invariants: failures with one name delay no other name.
+//! A user at a source with an earlier login waits for a bounded time and is never refused, whatever
+//! other clients guess there. One password is checked at a time for each source and name; further
+//! attempts wait in line. Unknown names are counted like known names. The memory is bounded.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -16,16 +14,16 @@ use std::time::Duration;
 
 use transfix::clock;
 
-use crate::seldom::Seldom;
+use crate::seldom::RateLimit;
 use crate::turns::{Turn, Turns};
 
-/// Number of failures without a delay.
+/// Number of failed logins that cause no delay.
 const FREE: u32 = 3;
 /// Time after which failures are forgotten, in nanoseconds.
 const FORGOTTEN_NS: u64 = 600_000_000_000;
-/// Longest delay, in seconds.
+/// Maximum delay, in seconds.
 const WAIT_MAX_S: u64 = 60;
-/// Longest delay at a source with an earlier login of the user, in seconds.
+/// Maximum delay at a source with an earlier login of the user, in seconds.
 const KNOWN_WAIT_MAX_S: u64 = 5;
 /// Maximum number of remembered pairs of source and name. Beyond the limit, the oldest pair without
 /// a login is removed first, then the oldest pair with a login.
@@ -34,11 +32,11 @@ const PAIRS_MAX: usize = 4_096;
 /// A source and the hash of a name. The name is hashed, because it may be a mistyped password.
 type Pair = (IpAddr, u64);
 
-/// Failed logins, by source and name.
+/// The failed logins by source and name, and the delays that result from them.
 #[derive(Default)]
 pub(crate) struct Throttle {
     pairs: Mutex<HashMap<Pair, Failures>>,
-    lines: Seldom,
+    lines: RateLimit,
     turns: Turns<Pair>,
 }
 
@@ -46,16 +44,16 @@ pub(crate) struct Throttle {
 struct Failures {
     count: u32,
     last_ns: u64,
-    /// True if the user has logged in from this source.
+    /// True if the user has logged in from this source before.
     is_known: bool,
 }
 
-/// Required step of a client before its password is checked.
+/// The delay that a client must accept before its password is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// The client continues at once.
+    /// No delay: the password is checked at once.
     No,
-    /// The client waits for this time; the answer is delayed.
+    /// The check, and therefore the answer, is delayed by this time.
     Here(Duration),
     /// The client is refused and may retry after this time.
     Refused(Duration),
@@ -66,8 +64,8 @@ impl Throttle {
         self.pairs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until a password of this name may be checked for this source. The next client waits
-    /// until the turn is dropped: hold the turn until the outcome is counted.
+    /// Waits until the password for this name may be checked for this source. The next client waits
+    /// until the turn is dropped, so the caller holds the turn until the outcome is counted.
     ///
     /// # Errors
     /// Returns the time after which the source may retry.
@@ -79,12 +77,13 @@ impl Throttle {
         };
         wait()?;
         let turn = self.turns.wait(pair(source, name)).await;
-        // Earlier clients in the line may have failed meanwhile.
+        // The delay is read again, because earlier clients in the line may have failed in the
+        // meantime.
         tokio::time::sleep(wait()?).await;
         Ok(turn)
     }
 
-    /// Returns the required step of this source before a password of this name is checked.
+    /// Returns the delay that this source must accept before a password for this name is checked.
     pub(crate) fn wait(&self, source: IpAddr, name: &str, now_ns: u64) -> Wait {
         let Some(found) = self.pairs().get(&pair(source, name)).copied() else { return Wait::No };
         let since_ns = now_ns.saturating_sub(found.last_ns);
@@ -100,10 +99,10 @@ impl Throttle {
         if left.is_zero() { Wait::No } else { Wait::Refused(left) }
     }
 
-    /// Counts a failed login. `is_user` is true if a user has this name.
+    /// Counts a failed login; `is_user` is true if a user has this name.
     pub(crate) fn failed(&self, source: IpAddr, name: &str, is_user: bool) {
         self.failed_at(source, name, clock::monotonic_ns());
-        // An unknown name may be a mistyped password, so the log leaves it out.
+        // An unknown name may be a mistyped password, so the log omits it.
         let user = if is_user { name } else { "a name without a user" };
         if let Some(left_out) = self.lines.tell() {
             let peer = source;
@@ -148,7 +147,8 @@ fn pair(source: IpAddr, name: &str) -> Pair {
     (network(source), hasher.finish())
 }
 
-/// Returns the source to count: a /64 network for IPv6, the address for IPv4.
+/// Returns the source under which failures are counted: a /64 network for IPv6, the address for
+/// IPv4.
 pub(crate) fn network(source: IpAddr) -> IpAddr {
     match source.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((u128::from(address) & !u128::from(u64::MAX)).into()),
@@ -208,7 +208,8 @@ mod tests {
         assert_eq!(throttle.wait(HERE, "anna", SECOND_NS), Wait::No);
     }
 
-    /// Tests 32 concurrent guesses from a source with an earlier login of the user.
+    /// If 32 clients guess concurrently at a source with an earlier login of the user, one password
+    /// is checked at a time.
     #[tokio::test(start_paused = true)]
     async fn guesses_of_one_source_at_one_name_come_one_by_one() {
         let throttle = Arc::<Throttle>::default();
@@ -225,7 +226,7 @@ mod tests {
                 })
             })
             .collect();
-        // An attempt with another name does not wait for the guesses.
+        // An attempt with another name does not wait for these guesses.
         drop(throttle.enter(HERE, "bert").await.unwrap());
         assert!(begin.elapsed().is_zero());
         for (n, guess) in guesses.into_iter().enumerate() {
@@ -235,8 +236,8 @@ mod tests {
         assert_eq!(throttle.turns.count(), 1, "names that nobody guesses are forgotten");
     }
 
-    /// Tests that at an unknown source, waiting clients are refused as soon as the first client
-    /// fails.
+    /// Clients from an unknown source that wait in line are refused as soon as the first clients
+    /// have failed too often.
     #[tokio::test(start_paused = true)]
     async fn strangers_in_line_are_refused_when_it_is_too_much() {
         let throttle = Arc::<Throttle>::default();
@@ -245,7 +246,7 @@ mod tests {
                 let throttle = Arc::clone(&throttle);
                 tokio::spawn(async move {
                     let Ok(_turn) = throttle.enter(HERE, "anna").await else { return false };
-                    // The check takes some time.
+                    // This yield stands for a password check that takes some time.
                     tokio::task::yield_now().await;
                     throttle.failed(HERE, "anna", true);
                     true

@@ -1,4 +1,4 @@
-//! The TLS certificate of the administration, and how the certificate is reloaded.
+//! The TLS certificate of the administration, which can be reloaded while the server runs.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 use transfix::AdminSettings;
 
-/// A newly read certificate with its key.
+/// A certificate and its key, read again but not in use yet.
 pub struct FreshCertificate {
     chain: Vec<CertificateDer<'static>>,
     acceptor: TlsAcceptor,
@@ -39,7 +39,7 @@ impl FreshCertificate {
     }
 }
 
-/// The certificate in use, and its files.
+/// The certificate in use, and the paths of its files.
 pub(crate) struct Certificate {
     certificate: PathBuf,
     key: PathBuf,
@@ -53,7 +53,8 @@ impl fmt::Debug for Certificate {
 }
 
 impl Certificate {
-    /// Reads the certificate of the settings. Returns `None` if the settings have no certificate.
+    /// Reads the certificate that the settings name. Returns `None` if the settings name no
+    /// certificate.
     ///
     /// # Errors
     /// Returns the error of the files.
@@ -72,7 +73,7 @@ impl Certificate {
         Ok(Some(Self { certificate, key, now }))
     }
 
-    /// Reads the files again. Returns `None` if the certificate in use has not changed.
+    /// Reads the files again. Returns `None` if the certificate in use is unchanged.
     ///
     /// # Errors
     /// Returns the error of the files.
@@ -82,7 +83,7 @@ impl Certificate {
         Ok(Some(fresh).filter(|fresh| fresh.chain != now.chain))
     }
 
-    /// Uses this certificate from the next connection on.
+    /// Uses this certificate for all later connections.
     pub(crate) fn show(&self, fresh: FreshCertificate) {
         *self.now.write().unwrap_or_else(PoisonError::into_inner) = fresh;
     }

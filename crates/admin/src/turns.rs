@@ -1,6 +1,7 @@
-//! Locks by key: each key has one holder at a time, and further holders wait in line.
+//! Locks by key: each key has one holder at a time, and other callers wait in line.
 //!
-//! Invariants: keys do not wait for each other. A key without a holder or a waiter is forgotten.
+//! Invariants: callers with different keys do not wait for each other. A key that nobody holds or
+//! waits for is removed.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,7 +12,7 @@ use tokio::sync::{Mutex as Line, OwnedMutexGuard};
 /// The locks of all keys.
 pub(crate) struct Turns<K>(Mutex<HashMap<K, Arc<Line<()>>>>);
 
-/// The turn of a key, released on drop.
+/// The lock of one key, released on drop.
 pub(crate) struct Turn(#[expect(dead_code, reason = "held, not read")] OwnedMutexGuard<()>);
 
 impl<K> Default for Turns<K> {
@@ -21,11 +22,11 @@ impl<K> Default for Turns<K> {
 }
 
 impl<K: Eq + Hash> Turns<K> {
-    /// Waits for the turn of this key, in the order of the calls.
+    /// Waits for the lock of `key`; callers receive the lock in the order of their calls.
     pub(crate) async fn wait(&self, key: K) -> Turn {
         let line = {
             let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // These keys have neither a holder nor a waiter.
+            // Nobody holds these locks or waits for them.
             lines.retain(|_, line| Arc::strong_count(line) > 1);
             Arc::clone(lines.entry(key).or_default())
         };

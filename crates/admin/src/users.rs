@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use transfix::{Actor, Admin, Subnet};
 
-/// Rights of a user or a program.
+/// Rights of a user or a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -29,7 +29,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Returns the name of the role in the file.
+    /// Returns the name of the role as written in the users file.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -65,13 +65,14 @@ impl FromStr for Role {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct User {
-    /// Name, also written into the audit.
+    /// Name of the user, also written into the audit.
     pub name: String,
     /// Role.
     pub role: Role,
     /// Argon2 hash of the password, as a PHC string.
     pub password_hash: String,
-    /// Addresses and subnets from which the user may log in, such as `10.1.0.0/16`; empty = all.
+    /// Addresses and subnets from which the user may log in, such as `10.1.0.0/16`; if empty, from
+    /// all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow_from: Vec<String>,
 }
@@ -84,7 +85,8 @@ impl User {
     }
 }
 
-/// Hash without a password, checked for unknown names so that they take as long as known names.
+/// A valid hash that no password matches. It is checked for unknown names, so that their check
+/// takes as long as that of known names.
 pub(crate) const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA\
                                  $AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
@@ -92,7 +94,7 @@ pub(crate) const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAA
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Token {
-    /// Name, also written into the audit.
+    /// Name of the token, also written into the audit.
     pub name: String,
     /// Role.
     pub role: Role,
@@ -100,7 +102,7 @@ pub struct Token {
     pub sha256: String,
 }
 
-/// Content of the users file.
+/// The content of the users file.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Users {
@@ -115,7 +117,7 @@ pub struct Users {
 const HEAD: &str = "# Users of the administration of Transfix. Written by `transfix admin`.\n\n";
 
 impl Users {
-    /// Reads the file.
+    /// Reads the users file at `path`.
     ///
     /// # Errors
     /// Returns an error if the file is unreadable or invalid, or writable for others than its
@@ -143,7 +145,7 @@ impl Users {
         Ok(users)
     }
 
-    /// Writes the file atomically, readable for its owner only.
+    /// Writes the users file atomically, readable only by its owner.
     ///
     /// # Errors
     /// Returns the error of the system.
@@ -187,7 +189,8 @@ impl Users {
         Ok(())
     }
 
-    /// Returns each user and token: name, hash of the secret, and a description of its rights.
+    /// Returns for each user and token: name, hash of the password or token, and a description of
+    /// the rights.
     fn described(&self) -> impl Iterator<Item = (&str, String, String)> {
         let users = self.users.iter().map(|user| {
             let mut from = user.allow_from.join(" ");
@@ -203,7 +206,7 @@ impl Users {
         users.chain(tokens)
     }
 
-    /// Adds a token and returns it. The token is not stored and cannot be read again.
+    /// Creates a token and returns it. Only its hash is stored, so the token cannot be read again.
     ///
     /// # Errors
     /// Returns an error if the name is invalid or in use, or if the system has no random numbers.
@@ -226,10 +229,10 @@ impl Users {
     }
 }
 
-/// Minimum number of characters of a password.
+/// Minimum length of a password, in characters.
 const PASSWORD_MIN: usize = 10;
 
-/// Checks a name. Only plain characters are allowed, because logs and the audit contain names
+/// Checks that a name has only plain characters, because logs and the audit contain names
 /// unescaped.
 fn check_name(name: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_alphanumeric() || "._-@".contains(c);
@@ -241,7 +244,7 @@ fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the SHA-256 of a text in hexadecimal digits.
+/// Returns the SHA-256 hash of a text, in hexadecimal digits.
 pub(crate) fn sha256_hex(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }
@@ -265,7 +268,8 @@ fn hex(bytes: &[u8]) -> String {
 pub(crate) struct UsersFile {
     path: PathBuf,
     read: Mutex<Read>,
-    /// Administration whose audit records each change of the file.
+    /// Administration whose audit records each change of the file; `None` for a list without a
+    /// file.
     admin: Option<Admin>,
 }
 
@@ -274,7 +278,8 @@ struct Read {
     users: Arc<Users>,
 }
 
-/// Modification time, length and inode of the file; a different stamp means a changed file.
+/// Modification time, length and inode of the file; a different stamp shows that the file has
+/// changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp(i64, i64, u64, u64);
 
@@ -289,29 +294,30 @@ impl UsersFile {
         let users = Arc::new(Users::load(path)?);
         let read = Mutex::new(Read { stamp, users: Arc::clone(&users) });
         let file = Self { path: path.to_owned(), read, admin: Some(admin.clone()) };
-        // A comparison with the line of the previous start shows changes made meanwhile.
+        // The audit has such a line for each start, so that a comparison shows changes made while
+        // the server was stopped.
         let all: Vec<_> =
             users.described().map(|(name, _, what)| format!("{name}: {what}")).collect();
         file.note("users at the start", &all.join(", "))?;
         Ok(file)
     }
 
-    /// Writes a line about the file into the audit.
+    /// Writes a line about the users file into the audit.
     fn note(&self, what: &str, said: &str) -> Result<(), String> {
         let Some(admin) = &self.admin else { return Ok(()) };
         let actor = Actor::new("file of users", self.path.display().to_string());
         admin.note(&actor, what, Ok(said)).map_err(|error| error.to_string())
     }
 
-    /// Creates an empty list of users without a file.
+    /// Creates a list without users that has no file.
     #[cfg(feature = "rig")]
     pub(crate) fn of_nobody() -> Self {
         let read = Read { stamp: Stamp(0, 0, 0, 0), users: Arc::default() };
         Self { path: PathBuf::new(), read: Mutex::new(read), admin: None }
     }
 
-    /// Returns the present users in the file. Returns no users if the file is unreadable, or if the
-    /// audit cannot record its change.
+    /// Returns the users that the file contains now. Returns no users if the file is unreadable, or
+    /// if the audit cannot record a change.
     pub(crate) fn now(&self) -> Arc<Users> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let now = stamp(&self.path).unwrap_or(Stamp(0, 0, 0, 0));
@@ -326,7 +332,7 @@ impl UsersFile {
             });
             let changes = changes(&read.users, &users).join(", ");
             if !changes.is_empty() && self.note("users changed", &changes).is_err() {
-                // The next call retries.
+                // The remembered stamp is not updated, so the next call tries again.
                 return Arc::default();
             }
             *read = Read { stamp: now, users: Arc::new(users) };
@@ -335,7 +341,7 @@ impl UsersFile {
     }
 }
 
-/// Returns the changes from some users to others.
+/// Describes the changes from the users `from` to the users `to`.
 fn changes(from: &Users, to: &Users) -> Vec<String> {
     let before: Vec<_> = from.described().collect();
     let after: Vec<_> = to.described().collect();

@@ -1,4 +1,4 @@
-//! Access to the administration: admitted and refused clients.
+//! Tests which clients the administration admits and which it refuses.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -28,7 +28,7 @@ const CLOSED: &[&str] = &[
     "/metrics",
 ];
 
-/// A request for other event levels.
+/// Body of a request to set other event levels.
 const LEVELS: &str = "{\"levels\":\"warn\"}";
 
 #[test]
@@ -88,8 +88,8 @@ fn each_role_may_what_it_may() {
     }
 }
 
-/// Returns the number of audit lines about refusals of this name, and the number of refusals that
-/// the lines count.
+/// Returns two numbers: audit lines about refusals of the user `name`, and refusals that these
+/// lines count.
 pub(crate) fn refusals_of(name: &str, audit: &str) -> (usize, u64) {
     let lines = audit.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let own = lines.filter(|line| line["who"] == name && line["step"] == "refused");
@@ -122,7 +122,7 @@ fn a_flood_of_refusals_makes_few_lines_and_all_are_counted() {
         line.contains("\"who\":\"administrator-program\"") && line.contains("\"step\":\"done\"")
     };
     assert!(done.lines().any(is_done), "an action is written at once: {done}");
-    // Refusals of another user have their own lines.
+    // The refusals of another user have their own audit lines.
     market.operator().post("/api/engine/reload", "").refused(403);
     until(|| refusals_of("operator-program", &audit()) == (1, 1));
     until(|| refusals_of("viewer-program", &audit()).1 == FLOOD);
@@ -169,7 +169,7 @@ fn who_logs_out_or_is_removed_is_out() {
     users.save(&path).unwrap();
     now.get("/api/me").refused(401);
     market.viewer().get("/api/me").refused(401);
-    // If the file of users cannot be read, every client is refused.
+    // If the users file cannot be read, every client is refused.
     fs::write(&path, "nonsense").unwrap();
     market.administrator().get("/api/me").refused(401);
 }
@@ -188,7 +188,8 @@ fn who_guesses_the_password_of_a_user_waits_and_other_users_do_not() {
             "of both alike"
         );
     }
-    // A slow machine may have spent the waiting time already; the next wait is twice as long.
+    // On a slow machine, the delay may already be over; a further failure then doubles the delay,
+    // so the loop ends.
     let guess_until_refused = |name: &str| {
         let mut refused = guess(name);
         while refused.status == 401 {
@@ -235,7 +236,7 @@ fn what_is_no_request_is_refused_and_holds_up_nobody() {
     administrator.post(&action, &"x".repeat(100_000)).refused(413);
     administrator.post("/api/sessions/none/actions", "{\"action\":\"log_on\"}").refused(404);
     administrator.get("/api/events?after=x").refused(400);
-    // Half a request, garbage, and a silent connection.
+    // The clients send half a request, garbage, or nothing.
     let silent: Vec<_> = (0..50)
         .map(|n| {
             let mut socket = TcpStream::connect(market.server.address()).unwrap();
@@ -249,7 +250,8 @@ fn what_is_no_request_is_refused_and_holds_up_nobody() {
     let mut garbage = &silent[2];
     garbage.set_read_timeout(Some(LONG)).unwrap();
     let mut answer = Vec::new();
-    // The server refuses the request or closes the connection.
+    // The result is ignored, because the server either refuses the request or closes the
+    // connection.
     let _ = garbage.read_to_end(&mut answer);
     administrator.get("/api/sessions").good();
 }

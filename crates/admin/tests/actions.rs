@@ -1,4 +1,4 @@
-//! The actions of operators and their entries in the audit file.
+//! Tests the actions of operators and their lines in the audit file.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -98,7 +98,7 @@ fn every_action_is_in_the_audit_with_who_asked_for_it() {
     assert_eq!(one["lines"].as_array().unwrap().len(), 1);
 }
 
-/// The audit records log-ins, refused actions, and users added to the file of users.
+/// The audit records logins, refused actions, and users added to the users file.
 #[test]
 fn who_comes_in_and_what_is_refused_is_in_the_audit() {
     let market = Market::new();
@@ -165,7 +165,7 @@ fn the_program_is_asked_for_what_only_it_can_do() {
     program.join().unwrap();
 }
 
-/// Nine administrators wait for a program that does not answer. All other requests are served.
+/// If nine administrators wait for a program that does not answer, all other requests are served.
 #[test]
 fn who_waits_for_the_program_holds_up_nobody_else() {
     let market = Market::new();
@@ -185,11 +185,11 @@ fn who_waits_for_the_program_holds_up_nobody_else() {
         assert_eq!(refused.header("retry-after"), Some("5"));
         assert!(refused.refused(503).contains("the program is still handling another request"));
     }
-    // A client that disconnects frees its place only after the program has answered.
+    // A disconnected client frees its permit only after the program has answered.
     drop(waiting.pop());
     administrator.get("/api/sessions").good();
     administrator.post("/api/engine/reload", "").refused(503);
-    // A stop has a reserved place.
+    // A stop request has its own permit, so it need not wait for other requests.
     let mut stop = ask("/api/engine/stop", "{\"confirm\":\"stop\"}");
     asked.push(requests.recv_timeout(LONG).unwrap());
     assert!(matches!(asked[2].action, EngineAction::Stop));
@@ -201,7 +201,7 @@ fn who_waits_for_the_program_holds_up_nobody_else() {
     program.join().unwrap();
 }
 
-/// Actions on a session whose callback does not return do not delay requests that only read.
+/// Actions on a session whose callback blocks do not delay requests that only read.
 #[test]
 fn who_waits_for_a_session_holds_up_nobody_else() {
     let market = Market::new();
@@ -226,7 +226,8 @@ fn who_waits_for_a_session_holds_up_nobody_else() {
     waiting.iter_mut().for_each(|socket| _ = answer(socket).good());
 }
 
-/// The page has its own lists of actions and of dangerous actions; both must match the engine.
+/// The page has its own list of actions and marks dangerous ones; the list must match the engine's
+/// actions.
 #[test]
 fn the_page_knows_the_actions_of_the_engine() {
     let market = Market::new();
@@ -236,7 +237,7 @@ fn the_page_knows_the_actions_of_the_engine() {
     for line in script.lines().filter_map(|line| line.trim().strip_prefix("{ name: \"")) {
         let Some((name, rest)) = line.split_once("\", dangerous: ") else { continue };
         let is_dangerous = rest.starts_with("true");
-        // An action without its values is refused.
+        // These actions have required values; without them, an action is refused.
         let values = match name {
             "sequence_reset" => ",\"new_seq_no\":9",
             "send" => ",\"msg_type\":\"B\",\"fields\":\"148=x\"",
@@ -250,6 +251,7 @@ fn the_page_knows_the_actions_of_the_engine() {
         assert_eq!(answer.status == 428, is_dangerous, "{name}: {answer:?}");
         count += 1;
     }
-    // All actions except `connect_to`, which the page shows beside the destinations.
+    // The list contains all actions except `connect_to`, which the page shows beside the
+    // destinations.
     assert_eq!(count, 15);
 }

@@ -1,4 +1,4 @@
-//! Checks that the answers match openapi.json.
+//! Checks that the answers of the server match `openapi.json`.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc;
@@ -13,7 +13,7 @@ use crate::market::{ID, Market, PASSWORD, PATH, until};
 
 const PLACE: &str = "http://127.0.0.1/openapi.json";
 
-/// The document, and the answers seen so far.
+/// The document `openapi.json`, and the answers seen so far.
 struct Described {
     document: Value,
     seen: BTreeSet<(String, String, u16)>,
@@ -26,7 +26,7 @@ impl Described {
         Self { document: answer.good(), seen: BTreeSet::new() }
     }
 
-    /// Returns the pointer to the schema of an answer with this status.
+    /// Returns the JSON pointer to the schema of an answer with this status.
     fn answer_at(&self, method: &str, path: &str, status: u16) -> String {
         let path = path.replace('~', "~0").replace('/', "~1");
         let at = format!("/paths/{path}/{method}/responses/{status}");
@@ -37,7 +37,7 @@ impl Described {
         }
     }
 
-    /// Checks that the document describes this answer.
+    /// Checks that an answer matches its schema in the document.
     #[track_caller]
     fn fits(&mut self, method: &str, path: &str, answer: &Answer) {
         let at = self.answer_at(method, path, answer.status);
@@ -56,7 +56,7 @@ impl Described {
         self.seen.insert((method.to_owned(), path.to_owned(), answer.status));
     }
 
-    /// Returns the methods and paths without a successful answer so far.
+    /// Returns the methods and paths in the document for which no successful answer has been seen.
     fn not_seen(&self) -> Vec<(String, String)> {
         let items = self.document["paths"].as_object().unwrap().iter();
         let all = items.flat_map(|(path, item)| {
@@ -67,7 +67,8 @@ impl Described {
     }
 }
 
-/// Returns the validation error of the value under the schema at this pointer.
+/// Returns the error of validating `value` against the schema at the JSON pointer `at`, or `None`
+/// if it is valid.
 fn invalid(document: &Value, at: &str, value: &Value) -> Option<String> {
     let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
     compiler.set_default_draft(Draft::V2020_12);
@@ -229,7 +230,7 @@ fn each_action_is_described() {
     let described = Described::of(&market);
     let actions = described.document.pointer("/components/schemas/Action/oneOf").unwrap();
     for action in actions.as_array().unwrap() {
-        // The smallest action that fits the description must also be valid for the engine.
+        // The smallest action that matches the schema must also be valid for the engine.
         let name = action["properties"]["action"]["const"].as_str().unwrap();
         let mut asked = json!({});
         for required in action["required"].as_array().unwrap() {
@@ -245,7 +246,7 @@ fn each_action_is_described() {
         assert_eq!(parsed.map_err(|error| error.to_string()).unwrap().name(), name);
         assert_eq!(invalid(&described.document, "/components/schemas/Action", &asked), None);
     }
-    // For an unknown name, serde's error lists all known names.
+    // For an unknown name, the error of serde lists all known names.
     let unknown = serde_json::from_str::<transfix::Action>("{\"action\":\"dance\"}").unwrap_err();
     let known = unknown.to_string().matches('`').count() / 2 - 1;
     assert_eq!(actions.as_array().unwrap().len(), known, "{unknown}");

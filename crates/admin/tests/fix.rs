@@ -1,4 +1,4 @@
-//! Administration over FIX, used by real sessions while two engines trade.
+//! Tests the administration over FIX with real sessions while two engines trade.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub(crate) fn login(market: &Market, role: &str) -> FixLogin {
     FixLogin::new(address(market).to_string(), format!("{role}-person"), password)
 }
 
-/// An administrator with a role.
+/// A logged-on administrator.
 pub(crate) struct Who(FixClient);
 
 impl Who {
@@ -53,7 +53,8 @@ impl Who {
         self.0.ask(xml, LONG).unwrap()
     }
 
-    /// Checks that the answer has this result code and contains these words.
+    /// Sends the command `xml`, and checks that the answer has the result code `code` and contains
+    /// `words`.
     #[track_caller]
     fn gets(&mut self, xml: &str, code: u8, words: &str) -> String {
         let answer = self.ask(xml);
@@ -62,7 +63,7 @@ impl Who {
         answer
     }
 
-    /// Sends a command for the venue's session.
+    /// Sends a command for the venue's session; checks the answer like `gets`.
     #[track_caller]
     fn of_session(&mut self, name: &str, more: &str, code: u8, words: &str) -> String {
         self.gets(&format!("<{name}>{SESSION}{more}</{name}>"), code, words)
@@ -238,7 +239,8 @@ fn who_has_the_wrong_password_waits_longer_and_longer() {
     }
     let why = FixClient::log_on(&login).unwrap_err();
     assert!(why.contains("too many wrong passwords; try again in"), "{why}");
-    // HTTP uses the same file of users, so the log-in in the browser is blocked too.
+    // HTTP uses the same users file and counts the same failures, so a login in the browser is
+    // delayed too.
     let body = format!("{{\"name\":\"viewer-person\",\"password\":\"{PASSWORD}\"}}");
     market.stranger().post("/api/login", &body).refused(429);
 }
@@ -287,7 +289,7 @@ fn who_has_subscribed_hears_what_becomes_of_sessions() {
         )
     };
     one.gets(&list(1), 0, "<Action>NEW</Action>");
-    // A new request replaces the first one.
+    // A new subscription replaces the previous one, so changes are not sent several times.
     for _ in 0..50 {
         one.gets(&list(3), 0, "SessionsList completed");
     }
@@ -312,7 +314,7 @@ fn sessions_are_made_and_forgotten_by_the_program() {
     let mut one = Who::of(&market, "administrator");
     std::thread::scope(|scope| {
         let venue = &mut market.venue;
-        // The thread ends with the requests, so that a failing test does not wait for it.
+        // The thread ends when no more requests come, so that a failing test does not wait for it.
         let program = scope.spawn(move || {
             let wait = || requests.recv_timeout(LONG).ok();
             for request in std::iter::from_fn(wait).take(5) {
@@ -368,8 +370,8 @@ fn sessions_are_made_and_forgotten_by_the_program() {
     });
 }
 
-/// Two requests wait for a program that does not answer. A third is refused, and all other commands
-/// work.
+/// If two requests wait for a program that does not answer, a third is refused, and all other
+/// commands work.
 #[test]
 fn who_waits_for_the_program_holds_up_nobody_else() {
     let market = market();
@@ -436,7 +438,7 @@ fn more_administrators_than_may_be_are_refused() {
     FixClient::log_on(&login).unwrap_err();
     first.gets("<Help/>", 0, "HelpData");
     drop(first);
-    // A place is free again after the first connection has ended.
+    // When the first connection has ended, another administrator can log on.
     until(|| FixClient::log_on(&login).is_ok());
 }
 
@@ -533,7 +535,7 @@ fn own() -> OwnCommands {
     own
 }
 
-/// Runs the example as its page describes.
+/// The example `admin_client` works as its page in the book describes.
 #[test]
 fn the_client_among_the_examples_lists_the_sessions() {
     let market = market();
@@ -550,7 +552,8 @@ fn the_client_among_the_examples_lists_the_sessions() {
     assert!(said.contains("list-1: <Response ResultCode=\"0\" RequestID=\"1\">"), "{said}");
 }
 
-/// HTTP and FIX share the count of a user's refusals. The server writes the count when it ends.
+/// HTTP and FIX share the count of a user's refusals; the server writes the rest of the count when
+/// it ends.
 #[test]
 fn a_flood_of_refused_commands_makes_few_lines_and_all_are_counted() {
     const FLOOD: u64 = 200;

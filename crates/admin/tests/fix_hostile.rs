@@ -1,4 +1,4 @@
-//! Attacks by strangers and by malicious administrators on administration over FIX.
+//! Tests attacks on the administration over FIX, by strangers and by malicious administrators.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use crate::fix::{Who, address, login, market};
 use crate::http::LONG;
 use crate::market::{Market, PASSWORD};
 
-/// Builds a frame for a raw socket.
+/// Encodes a message to be sent through a raw socket.
 fn frame(msg_type: &str, seq: u64, fields: &[(u32, &str)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = FrameWriter::new(&mut bytes, b"FIX.4.4", msg_type);
@@ -43,7 +43,7 @@ fn connect(market: &Market) -> TcpStream {
     socket
 }
 
-/// Reads until the other end closes.
+/// Reads until the server closes the connection.
 fn all(socket: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let _ = socket.read_to_end(&mut bytes);
@@ -64,9 +64,9 @@ fn a_stranger_is_told_nothing_of_the_sessions() {
     ] {
         let mut socket = connect(&market);
         socket.write_all(&first).unwrap();
-        // A command sent directly after the refused Logon(A) is not carried out.
+        // A command sent directly after a refused Logon(A) is not performed.
         let _ = socket.write_all(&command(2, "<SessionsList/>"));
-        // The server may have closed the connection already.
+        // The shutdown may fail, because the server may have closed the connection already.
         let _ = socket.shutdown(std::net::Shutdown::Write);
         let said = all(&mut socket);
         assert!(!said.contains("CLIENT") && !said.contains("Response"), "{said}");
@@ -101,8 +101,8 @@ fn what_is_no_command_is_answered_too() {
     }
 }
 
-/// A client sends many requests and reads no answers. The server closes its connection, other
-/// clients are served, and the venue trades.
+/// If a client sends many requests and reads no answers, the server closes its connection. Other
+/// clients are served meanwhile, and the venue trades.
 #[test]
 fn who_reads_nothing_is_cut_off() {
     let market = market();
@@ -155,7 +155,7 @@ fn the_connection_is_encrypted_where_there_is_a_certificate() {
     assert!(answer.contains("ResultCode=\"0\""), "{answer}");
 }
 
-/// For any XML, the answer is XML with a defined result code, and the session stays up.
+/// Any XML is answered with XML that has a defined result code, and the session stays up.
 #[test]
 fn no_xml_ends_the_session() {
     let market = market();
@@ -202,7 +202,7 @@ fn no_xml_ends_the_session() {
     for round in 0..400 {
         let count = random.below(14) + 1;
         let mut xml: String = (0..count).map(|_| words[random.below(words.len())]).collect();
-        // Half of the texts begin as a command.
+        // Half of the texts are enclosed in the element of an existing command.
         if round % 2 == 0 {
             let name = words[20 + random.below(4)];
             let (name, session) = (name.trim(), &words[27..29].concat());

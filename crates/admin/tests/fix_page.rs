@@ -1,11 +1,11 @@
-//! Checks that the book's page about administration over FIX shows the server's real answers.
+//! Checks that the page "FIX administration" of the book shows the server's real answers.
 
 use std::fs;
 use std::path::Path;
 
 use crate::fix::{Who, market};
 
-/// Values that change from run to run.
+/// Names of elements whose values change from run to run.
 const CHANGING: &[&str] = &[
     "Timestamp",
     "Established",
@@ -42,7 +42,7 @@ fn the_page_shows_what_the_server_says() {
     for pair in blocks.chunks(2) {
         let answer = one.ask(pair[0].trim());
         let (found, shown) = (plain(&answer), plain(pair[1]));
-        // An example with dots is shortened.
+        // An example with `…` is shortened at this place.
         let is_right = match shown.split_once('…') {
             Some((begin, end)) => found.starts_with(begin) && found.ends_with(end),
             None => found == shown,

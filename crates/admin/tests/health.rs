@@ -1,4 +1,4 @@
-//! The readiness of the engine as its sessions are added and removed.
+//! Tests the readiness of the engine while sessions are added and removed.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ fn listeners_that_come_and_go_are_looked_at() {
     engine.remove(&first.id(), "", Duration::from_secs(1)).unwrap();
     let nothing = "the engine has no session and no listener";
     assert_eq!((ready(), shown()), (vec![nothing.to_owned()], Value::from(Vec::<Value>::new())));
-    // The port is new, because the operating system chooses it.
+    // The session listens again, at another port that the system chooses.
     engine.add(&first, Box::new(App::silent())).unwrap();
     assert_eq!(engine.listening().len(), 1);
     assert_eq!((ready(), shown()), (Vec::new(), Value::from(of(&engine))));
@@ -76,7 +76,7 @@ fn an_engine_without_a_listener_gets_one() {
     engine.add(&session(Role::Acceptor, "NEAR", "127.0.0.1:0"), Box::new(App::silent())).unwrap();
     assert_eq!(engine.admin().listening(), engine.listening());
     assert_eq!(client.get("/health/ready").status, 200);
-    // The listener exists, but no thread accepts its connections any more.
+    // After the stop the listener still exists, but no thread accepts its connections.
     engine.stop(Duration::ZERO);
     let why = client.get("/health/ready").json()["why"].to_string();
     assert!(why.contains("the engine accepts no connections"), "{why}");

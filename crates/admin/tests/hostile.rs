@@ -1,4 +1,4 @@
-//! Attacks by strangers on administration over HTTP, while other clients use it.
+//! Tests attacks by strangers on the administration over HTTP while other clients use it.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -8,7 +8,7 @@ use socket2::{Domain, Socket, Type};
 use crate::http::{Answer, Client, LONG, answer};
 use crate::market::Market;
 
-/// Connects from this local address.
+/// Connects to `to` from the local address `from`.
 fn connect_from(from: [u8; 4], to: SocketAddr) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from((from, 0)).into()).unwrap();
@@ -18,14 +18,14 @@ fn connect_from(from: [u8; 4], to: SocketAddr) -> TcpStream {
     socket
 }
 
-/// Sends a request from this address and returns the answer.
+/// Sends a request from the local address `from` and returns the answer.
 fn asks(client: &Client, from: [u8; 4], path: &str) -> Answer {
     let mut socket = connect_from(from, client.to);
     socket.write_all(client.request("GET", path, "").as_bytes()).unwrap();
     answer(&mut socket)
 }
 
-/// Names of partial requests, and the bytes that a stranger sends before it goes silent.
+/// Incomplete requests: a name, and the bytes that a stranger sends before it becomes silent.
 const BEGUN: &[(&str, &str)] = &[
     ("nothing", ""),
     ("half of a head", "GET /health/live HTTP/1.1\r\nHost:"),
@@ -40,14 +40,14 @@ fn silent_connections_keep_nobody_out() {
     let (stranger, viewer) = (market.stranger(), market.viewer());
     let (probe, shared) = ([127, 0, 0, 9], [127, 0, 1, 1]);
     for (what, begun) in BEGUN {
-        // From 50 addresses, from an address shared with honest clients, and from the local
-        // machine.
+        // The strangers connect from 50 addresses, from an address that an honest client uses too,
+        // and from this machine.
         let crowd = (0..300_u16).map(|n| [127, 0, 1, 2 + (n % 50) as u8]);
         let crowd = crowd.chain([shared; 300]).chain([[127, 0, 0, 1]; 300]);
         let mut held = Vec::new();
         for from in crowd {
             let mut socket = connect_from(from, market.server.address());
-            // The server may have closed this connection already.
+            // The write may fail, because the server may have closed this connection already.
             let _ = socket.write_all(begun.repeat(20).as_bytes());
             held.push(socket);
         }
@@ -71,7 +71,7 @@ fn strangers_cut_nobody_off_who_is_known() {
     assert_eq!(&begun, b"HTTP/1.1 200");
     let held: Vec<_> = (0..300).map(|_| connect_from([127, 0, 1, 1], viewer.to)).collect();
     assert_eq!(asks(&viewer, [127, 0, 1, 1], "/api/me").status, 200);
-    // The first stranger's connection was closed to free its place.
+    // The server closed the first stranger's connection to admit another.
     let mut first = &held[0];
     assert_eq!(first.read(&mut begun).unwrap_or(0), 0);
     reader.set_nonblocking(true).unwrap();

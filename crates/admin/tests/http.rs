@@ -1,4 +1,4 @@
-//! An HTTP client on a raw socket.
+//! An HTTP client over a raw socket.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// The time limit for an answer.
+/// Time limit for an answer.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
-/// An HTTP answer.
+/// An HTTP answer: status, headers and body.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -22,14 +22,14 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Checks that the request succeeded. Returns the JSON body.
+    /// Checks that the request succeeded; returns the JSON body.
     #[track_caller]
     pub(crate) fn good(self) -> Value {
         assert_eq!(self.status, 200, "{self:?}");
         self.json()
     }
 
-    /// Checks that the request was refused with this status. Returns the reason.
+    /// Checks that the request was refused with the status `status`; returns the reason.
     #[track_caller]
     pub(crate) fn refused(self, status: u16) -> String {
         assert_eq!(self.status, status, "{self:?}");
@@ -43,7 +43,7 @@ impl Answer {
     }
 }
 
-/// A client with a token, a cookie, or no credentials.
+/// An HTTP client with a token, a login cookie, or no credentials.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     pub(crate) to: SocketAddr,
@@ -93,7 +93,7 @@ impl Client {
         answer(&mut socket)
     }
 
-    /// Logs in. Returns a client with the cookie and its headers.
+    /// Logs in; returns a client with the login cookie and the CSRF header.
     pub(crate) fn logged_in(&self, name: &str, password: &str) -> Self {
         let body = format!("{{\"name\":\"{name}\",\"password\":\"{password}\"}}");
         let answer = self.post("/api/login", &body);
@@ -104,10 +104,11 @@ impl Client {
     }
 }
 
-/// Reads an answer up to the end of the connection.
+/// Reads an answer until the server closes the connection.
 pub(crate) fn answer(socket: &mut impl Read) -> Answer {
     let mut bytes = Vec::new();
-    // A server that has sent `Connection: close` may end TLS without `close_notify`.
+    // The read may fail at the end, because a server that has sent `Connection: close` may omit the
+    // `close_notify` of TLS.
     let _ = socket.read_to_end(&mut bytes);
     let text = String::from_utf8(bytes).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text}"));

@@ -1,4 +1,4 @@
-//! The data that the administration shows.
+//! Tests the data that the administration shows.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -52,7 +52,7 @@ fn the_plotter_of_hdrhistogram_gets_its_file() {
     let file = of_stage("callback");
     assert_eq!(file.status, 200);
     assert!(file.body.trim_start().starts_with("Value     Percentile TotalCount"), "{file:?}");
-    // The times are counted after the answers have been written.
+    // The engine counts the times only after it has written the answers.
     until(|| of_stage("callback").body.contains("Total count    =            3]"));
     let why = of_stage("lunch").refused(404);
     assert!(why.contains("read_to_written"), "{why}");
@@ -181,7 +181,7 @@ fn metrics_are_those_of_the_sessions() {
 #[test]
 fn the_newest_messages_come_from_the_newest_segments() {
     let market = Market::with(|_, _| ());
-    // The first segment has 8 KiB, so these messages need several segments.
+    // The first segment has 8 KiB, so 200 orders fill several segments.
     market.trade(200);
     let store = market.dir.path().join("store");
     let segments = walk(&store).into_iter().filter(|path| path.ends_with(".seg")).count();
@@ -246,7 +246,7 @@ fn the_engine_and_the_time_are_shown() {
     }
 }
 
-/// The page must know every count; an unknown count is not shown.
+/// The page has a label for every counter, because it does not show others.
 #[test]
 fn the_page_names_all_counts() {
     let market = Market::new();

@@ -1,4 +1,4 @@
-//! Tests the administration over real sockets while two engines trade.
+//! Tests the administration over real sockets, while two engines trade.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod access;

@@ -1,4 +1,4 @@
-//! A venue with an administration, and a client that trades with the venue.
+//! A venue with an administration, and a client that trades with it.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -17,18 +17,19 @@ use crate::http::{Client, LONG};
 
 pub(crate) const PASSWORD: &str = "correct horse battery";
 pub(crate) const ID: &str = "FIX.4.4:VENUE->CLIENT";
-/// The venue's session in a URL path.
+/// Path of the venue's session in URLs.
 pub(crate) const PATH: &str = "/api/sessions/FIX.4.4:VENUE-%3ECLIENT";
 
-/// The settings file that the administration shows.
+/// Content of the settings file that the administration shows.
 const SETTINGS: &str = "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4.4\"\n\
                         sender_comp_id = \"VENUE\"\ntarget_comp_id = \"CLIENT\"\n\
                         address = \"127.0.0.1:9880\"\nlogon.expected_password = \"sesame\"\n";
 
-/// The ClOrdID(11) of an order that blocks the venue's callback.
+/// ClOrdID(11) of an order that blocks the venue's callback.
 pub(crate) const HELD: &str = "held";
 
-/// The channel on which a callback reports the order, and the channel on which it then waits.
+/// The channel on which a callback reports the blocking order, and the channel on which the
+/// callback then waits.
 type Held = (Sender<()>, Receiver<()>);
 
 #[derive(Clone, Default)]
@@ -47,7 +48,7 @@ impl Application for Echo {
             let held = self.held.lock().unwrap().take_if(|_| id == HELD);
             if let Some((is_here, goes_on)) = held {
                 is_here.send(()).unwrap();
-                // A failing test drops the sender, which also ends the wait.
+                // If a test fails, the sender is dropped, which ends the wait as well.
                 let _ = goes_on.recv_timeout(2 * LONG);
             }
             let _ = session.send(msg_type::NEWS, |news| _ = news.str(Tag(148), &id));
@@ -63,7 +64,7 @@ pub(crate) struct Market {
     pub(crate) client: Engine,
     pub(crate) server: AdminServer,
     pub(crate) events: EventRing,
-    /// The tokens of a viewer, an operator and an administrator.
+    /// Tokens of a viewer, an operator and an administrator.
     pub(crate) tokens: [String; 3],
     echo: Echo,
 }
@@ -89,7 +90,8 @@ impl Market {
         Self::with_session(change, |_, _| ())
     }
 
-    /// Also applies changes to the venue's session.
+    /// Starts a market after changes to the settings of the administration and of the venue's
+    /// session.
     pub(crate) fn with_session(
         change: impl FnOnce(&mut AdminSettings, &Path),
         session_too: impl FnOnce(&mut SessionSettings, &Path),
@@ -137,8 +139,8 @@ impl Market {
         Client::new(self.server.address())
     }
 
-    /// Makes the venue block at the order [`HELD`]. The receiver is notified; dropping the sender
-    /// ends the wait.
+    /// Makes the venue's callback block at the order [`HELD`]. The returned receiver reports the
+    /// block; dropping the sender ends it.
     pub(crate) fn hold(&self) -> (Receiver<()>, Sender<()>) {
         let ((is_here, comes), (goes_on, waits)) = (channel(), channel());
         *self.echo.held.lock().unwrap() = Some((is_here, waits));
@@ -161,7 +163,7 @@ impl Market {
         self.by_token(2)
     }
 
-    /// Sends `orders` orders from the client and waits for the answers.
+    /// Sends `orders` orders from the client and waits for all answers.
     pub(crate) fn trade(&self, orders: u64) {
         let session = self.client.sessions().next().unwrap();
         let before = session.next_numbers().0;

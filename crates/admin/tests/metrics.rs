@@ -1,4 +1,4 @@
-//! The metrics as seen by a monitoring system.
+//! Tests the metrics as a monitoring system reads them.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use transfix::{Action, Actor};
 
 use crate::market::{ID, Market, until};
 
-/// Returns the values of all series, by name with labels.
+/// Returns the values of all series, by metric name including labels.
 fn series(market: &Market) -> BTreeMap<String, f64> {
     let answer = market.viewer().get("/metrics");
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -15,7 +15,7 @@ fn series(market: &Market) -> BTreeMap<String, f64> {
     pairs.map(|(name, value)| (name.to_owned(), value.parse().unwrap())).collect()
 }
 
-/// Returns the value of a series of the session.
+/// Returns the value of the venue's session in the metric `name`.
 fn of_session(market: &Market, name: &str) -> f64 {
     let name = format!("transfix_session_{name}{{session=\"{ID}\"}}");
     *series(market).get(&name).unwrap_or_else(|| panic!("there is no {name}"))
@@ -73,7 +73,8 @@ fn each_metric_has_a_type_and_a_help_and_all_is_in_order() {
     let market = Market::new();
     market.trade(1);
     let text = market.viewer().get("/metrics").body;
-    // OpenMetrics: the series of a metric follow the lines that describe the metric, without a gap.
+    // OpenMetrics demands that the series of a metric directly follow the lines that describe the
+    // metric.
     let (mut name, mut seen) = (String::new(), Vec::new());
     for line in text.lines().filter(|line| *line != "# EOF") {
         let mut words = line.split(' ');
@@ -104,7 +105,7 @@ fn the_page_has_all_metrics_and_how_many_there_are() {
     assert!(page.contains(&format!("has {of_session} series")), "{of_session} series a session");
     for series in all.keys() {
         let name = series.split('{').next().unwrap();
-        // Buckets, sums and counts belong to one metric.
+        // Series with these endings belong to one metric, a histogram.
         let ends = ["_bucket", "_sum", "_count"];
         let name = ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
         let short = name.strip_prefix("transfix_session").or(name.strip_prefix("transfix_store"));

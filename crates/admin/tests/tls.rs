@@ -1,4 +1,4 @@
-//! Administration over HTTPS.
+//! Tests the administration over HTTPS.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -12,8 +12,8 @@ use transfix_testkit::tls::{TLS12_AND_13, client, connect};
 use crate::http;
 use crate::market::Market;
 
-/// Gets a page of https://localhost with a token. Returns `None` if `ca` has not signed the
-/// server's certificate.
+/// Requests a page of `https://localhost` with a token. Returns `None` if the authority `ca` has
+/// not signed the server's certificate.
 type Get = fn(market: &Market, ca: &Path, path: &str) -> Option<String>;
 
 fn by_rustls(market: &Market, ca: &Path, path: &str) -> Option<String> {
@@ -62,7 +62,7 @@ fn is_served_by_tls(get: Get) {
     assert!(market.server.url().starts_with("https://127.0.0.1:"));
     let text = get(&market, &authority.unwrap().ca, "/api/me").expect("an answer");
     assert!(text.contains("\"name\":\"viewer-program\""), "{text}");
-    // A request without TLS gets no answer, and other clients are served.
+    // A request without TLS receives no answer and does not disturb other clients.
     let mut plain = TcpStream::connect(market.server.address()).unwrap();
     plain.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let mut answer = Vec::new();
@@ -70,7 +70,7 @@ fn is_served_by_tls(get: Get) {
     assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
 }
 
-/// Returns true if a client that trusts this authority can connect.
+/// Returns true if a client that trusts only the authority `ca` can connect.
 fn is_trusted(market: &Market, ca: &Path) -> bool {
     by_rustls(market, ca, "/health/live").is_some()
 }
@@ -94,7 +94,7 @@ fn a_new_certificate_is_shown_when_it_is_read_again() {
     fs::create_dir(&dir).unwrap();
     let other = Authority::new(&dir, "other");
     let signed = other.sign(&["localhost"], 2, Valid::Now);
-    // The key still belongs to the old certificate.
+    // The key file still belongs to the old certificate, so the new pair is refused.
     fs::copy(&signed.certificate, &certificate).unwrap();
     let why = market.server.read_certificate().unwrap_err().to_string();
     assert!(

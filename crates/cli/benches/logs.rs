@@ -1,8 +1,8 @@
-//! How fast `transfix logs` searches beside what can be no slower: reading the file, and `grep -c`:
+//! Measures the searches of `transfix logs`, beside two floors: reading the file, and `grep -c`.
 //! `cargo bench -p transfix-cli --bench logs`.
 //!
-//! Whole processes, which take turns; each figure is the median of their times. The log is in the
-//! memory of the system. Half of its messages are orders, half of them reports.
+//! Each measurement runs a whole process. The programs alternate, and each figure is a median. The
+//! log is in the page cache; half of its messages are orders, the other half reports.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -18,7 +18,8 @@ use transfix_testkit::temp::TempDir;
 const MESSAGES: u32 = 2_000_000;
 const ROUNDS: usize = 7;
 
-/// Searches: a name, the arguments, and the text that another program can search for.
+/// The searches: a name, the arguments of `transfix logs`, and the text for `grep` if the search is
+/// for a text.
 const SEARCHES: &[(&str, &[&str], Option<&str>)] = &[
     ("text, in 1 of 40", &["--text", "insufficient margin"], Some("insufficient margin")),
     ("text, nowhere", &["--text", "no such text"], Some("no such text")),
@@ -120,7 +121,7 @@ fn search(path: &Path, args: &[&str]) {
 fn grep(path: &Path, text: &str) {
     let mut command = Command::new("grep");
     command.env("LC_ALL", "C").args(["-c", "-F", text]).arg(path);
-    // Where nobody reads what it prints, it ends at the first match.
+    // The output is piped, because grep would stop at the first match if its output were discarded.
     assert!(command.output().unwrap().status.code() < Some(2));
 }
 

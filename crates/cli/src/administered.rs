@@ -10,11 +10,11 @@ use transfix_admin::{AdminServer, Extras};
 use crate::events;
 use crate::show::say;
 
-/// Returns errors of the administration's settings that can be found without a start.
+/// Returns the errors in the administration's settings that can be found without starting it.
 pub(crate) fn errors(settings: &Settings) -> Vec<String> {
     let mut errors = Review::admin_errors(settings);
     let Some(admin) = &settings.admin else { return errors };
-    // The engine's error for a missing file already contains the remedy.
+    // If the file is missing, the engine's error is reported already and contains the remedy.
     if !errors.iter().any(|error| error.starts_with("[admin]: users_file")) {
         let unread = Users::load(&admin.users_file).err();
         errors.extend(unread.map(|error| format!("[admin] users_file: {error}")));
@@ -22,8 +22,8 @@ pub(crate) fn errors(settings: &Settings) -> Vec<String> {
     errors
 }
 
-/// Checks that [`start`] can succeed, before the engine listens. Otherwise a counterparty could log
-/// on to a program that ends at once.
+/// Checks before the engine listens that [`start`] can succeed. Otherwise a counterparty could log
+/// on to a program that ends immediately.
 pub(crate) fn check(path: &Path, settings: &Settings) -> Result<(), String> {
     let Some(admin) = &settings.admin else { return Ok(()) };
     let mut errors = errors(settings);

@@ -38,9 +38,9 @@ end, use `--has` with `audit_hash` of the last event `operated` in the log. The 
 while the engine writes the file.
 Exit code: 0 unchanged, 1 a line was changed, 2 wrong usage or a file that cannot be read.")]
 struct Verify {
-    /// The audit file.
+    /// The audit file to check.
     file: PathBuf,
-    /// A hash that was noted earlier; a line of the file must have it.
+    /// A hash that was recorded earlier; a line of the file must have this hash.
     #[arg(long, value_name = "HASH")]
     has: Option<String>,
 }

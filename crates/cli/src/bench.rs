@@ -1,4 +1,5 @@
-//! `transfix bench`: runs the program `transfix-bench`, as cargo runs its subcommands.
+//! `transfix bench`: runs the program `transfix-bench`, in the same way as cargo runs its
+//! subcommands.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -18,7 +19,7 @@ pub(crate) struct Args {
     rest: Vec<OsString>,
 }
 
-/// Replaces this process by `transfix-bench` from the program's own directory, or else from PATH.
+/// Replaces this process by `transfix-bench` from the directory of this program, or else from PATH.
 pub(crate) fn run(args: &Args, is_verbose: bool) -> ExitCode {
     let beside = std::env::current_exe().ok().map(|own| own.with_file_name(PROGRAM));
     let in_path = std::env::var_os("PATH").unwrap_or_default();
@@ -38,7 +39,7 @@ pub(crate) fn run(args: &Args, is_verbose: bool) -> ExitCode {
     failed(&program.display().to_string(), &command.exec())
 }
 
-/// Prints why the program was not started.
+/// Prints the reason why the program could not be started.
 fn failed(program: &str, error: &io::Error) -> ExitCode {
     let why = match error.kind() {
         ErrorKind::PermissionDenied => {

@@ -1,5 +1,5 @@
-//! Tests of the documentation pages. Pages name only existing verbs and options, calls to a running
-//! engine include a login, and the page "Commands" lists each verb.
+//! Tests the documentation: pages name only existing verbs and options, calls to a running engine
+//! include a login, and the page "Commands" lists each verb.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Returns the names and texts of the pages for users.
+/// Returns name and text of each documentation page for users.
 fn pages() -> Vec<(String, String)> {
     let folders = ["", "book/src", "docs"].map(|folder| fs::read_dir(root().join(folder)));
     let entries = folders.into_iter().flat_map(Result::unwrap).map(|entry| entry.unwrap().path());
@@ -22,15 +22,15 @@ fn pages() -> Vec<(String, String)> {
     pages.filter(|path| !path.ends_with("CHANGELOG.md")).map(read).collect()
 }
 
-/// A call of the program in a page.
+/// A call of the program that a documentation page shows.
 struct Call {
     line: usize,
-    /// True in a code block, false between backticks in text.
+    /// True if the call is in a code block, false if it is between backticks in text.
     in_block: bool,
     words: Vec<String>,
 }
 
-/// Finds the calls of the program in a page, in code blocks and between backticks.
+/// Returns the calls of the program in a page, both in code blocks and between backticks.
 fn calls(page: &str) -> Vec<Call> {
     let (mut in_block, mut found) = (false, Vec::new());
     for (number, line) in (1..).zip(page.lines()) {
@@ -39,7 +39,7 @@ fn calls(page: &str) -> Vec<Call> {
         } else if in_block {
             let line = line.trim_start().trim_start_matches("$ ");
             let line = line.split_once("sudo -u transfix ").map_or(line, |(_, call)| call);
-            // A systemd unit contains the full path of the program.
+            // A systemd unit calls the program by its full path.
             let of_unit = line.strip_prefix("Exec").and_then(|rest| rest.split_once("=/usr/bin/"));
             let line = of_unit.map_or(line, |(_, call)| call);
             found.push((number, true, line));
@@ -47,7 +47,8 @@ fn calls(page: &str) -> Vec<Call> {
             found.extend(line.split('`').skip(1).step_by(2).map(|span| (number, false, span)));
         }
     }
-    // A key of a manifest and an error of the program start with the same text.
+    // Two other kinds of text also begin with `transfix `: a dependency in a manifest, and an error
+    // of the program.
     let is_call = |text: &str| {
         let verb = text.strip_prefix("transfix ").and_then(|rest| rest.split(' ').next());
         verb.is_some_and(|verb| verb != "=" && !verb.ends_with(':'))
@@ -57,9 +58,9 @@ fn calls(page: &str) -> Vec<Call> {
     found.into_iter().map(call).collect()
 }
 
-/// Splits a call into words, up to shell operators or a comment.
+/// Splits a call into words; shell operators and comments end the call.
 fn words(call: &str) -> Vec<String> {
-    // Two spaces or a dash separate a call from its explanation.
+    // A call ends at two spaces or a dash, which precede an explanation, or at a shell operator.
     let end = ["  ", " #", " >", " <", " | ", " &", " 2>", "; ", " — "];
     let end = end.iter().filter_map(|mark| call.find(mark)).min().unwrap_or(call.len());
     let (mut words, mut quote) = (vec![String::new()], None);
@@ -75,9 +76,9 @@ fn words(call: &str) -> Vec<String> {
     words
 }
 
-/// Returns the error of a call with an unknown option, command or value.
+/// Returns the error if a call has an unknown option, command or value, otherwise `None`.
 fn wrong(words: &[String]) -> Option<String> {
-    // A word in capitals is a placeholder.
+    // A word in capitals is a placeholder for the reader's value.
     let is_placeholder = |word: &str| word.chars().all(|c| c.is_ascii_uppercase() || c == '.');
     if words.get(1).is_none_or(|verb| is_placeholder(verb)) {
         return None;
@@ -86,7 +87,8 @@ fn wrong(words: &[String]) -> Option<String> {
     match error.kind() {
         ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand | ErrorKind::InvalidValue => {
             let error = error.to_string();
-            // Text may name an option without its value.
+            // Text may use placeholders, or name an option without its value; only an unknown
+            // option is then an error.
             let of_reader = words[1..].iter().any(|word| is_placeholder(word))
                 || error.contains("none was supplied");
             (!of_reader || error.contains("unexpected argument")).then_some(error)
@@ -107,7 +109,7 @@ fn lacks_login(call: &Call, page: &str) -> bool {
         (Some("top"), _) => (true, 2),
         _ => (false, 2),
     };
-    // In text, a verb without options is only a name.
+    // A verb without options between backticks is only a name, not a call.
     let is_name = !call.in_block && call.words.len() == words_of_verb;
     let shows_who = has("--token-file") || has("--fix") || page.contains("TRANSFIX_ADMIN_TOKEN");
     asks && !is_name && !shows_who
@@ -172,8 +174,8 @@ fn a_call_is_found_and_judged() {
     assert_eq!(judged, [false, true, true, false, true]);
 }
 
-/// A unit has one `ExecStart` and runs each `ExecStartPre`, so a drop-in must clear the unit's
-/// commands first.
+/// A unit has one `ExecStart` and runs every `ExecStartPre`, so a drop-in file must clear the
+/// unit's commands before it sets its own.
 #[test]
 fn a_drop_in_clears_the_commands_that_it_replaces() {
     let mut drop_ins = 0;
@@ -191,7 +193,7 @@ fn a_drop_in_clears_the_commands_that_it_replaces() {
     assert!(drop_ins > 0, "no page has a drop-in");
 }
 
-/// A hidden command is not listed in any help text.
+/// Only the command `peer`, a counterparty for tests, is hidden from the help texts.
 #[test]
 fn only_the_counterparty_of_tests_is_hidden() {
     fn hidden(command: &clap::Command, path: &str) -> Vec<String> {

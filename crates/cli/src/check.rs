@@ -1,6 +1,6 @@
 //! `transfix check`: checks the messages of a log, a capture or a store against a dictionary.
 //!
-//! Invariant: each finding names the place in the input and the remedy.
+//! Invariant: each finding states the position in the input and the remedy.
 
 pub(crate) mod explain;
 
@@ -105,23 +105,26 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Rules and layouts of one pair of dictionaries.
+/// The rules and layouts of one pair of dictionaries.
 struct Version {
     rules: Rules,
-    /// Layouts of message types with errors, by MsgType(35), at most [`LAYOUTS_MAX`].
+    /// Layouts of the message types in which errors were found, by MsgType(35), at most
+    /// [`LAYOUTS_MAX`].
     layouts: BTreeMap<Vec<u8>, MessageLayout>,
 }
 
 struct Checker<W> {
     out: W,
-    /// Prefix of each place, used with several files.
+    /// Name of the current file, put before each position if there are several files; otherwise
+    /// empty.
     file: String,
     dictionaries: Dictionaries,
-    /// Rules and layouts by the number of the pair.
+    /// Rules and layouts by the index of their pair of dictionaries.
     versions: BTreeMap<usize, Version>,
     switches: Switches,
     all: bool,
-    /// Values to hide; hidden values are checked too.
+    /// Fields whose values are hidden in the output; hidden values are checked too. `None` hides
+    /// nothing.
     mask: Option<Mask>,
     index: FieldIndex,
     scratch: Scratch,
@@ -162,12 +165,12 @@ impl<W: Write> Checker<W> {
         })
     }
 
-    /// Returns the number of all messages so far, including garbled messages.
+    /// Returns the number of all messages read so far, including garbled messages.
     const fn found(&self) -> u64 {
         self.messages + self.garbled
     }
 
-    /// Returns the number of messages and errors, and the errors by reason, the most frequent
+    /// Returns the numbers of messages and errors, followed by the errors by reason, most frequent
     /// first.
     fn summary(&self) -> String {
         let Self { messages, wrong, garbled, .. } = self;
@@ -182,7 +185,7 @@ impl<W: Write> Checker<W> {
     }
 }
 
-/// Maximum number of kept layouts; at the limit, all layouts are dropped.
+/// Maximum number of cached layouts; when it is reached, all layouts are discarded.
 const LAYOUTS_MAX: usize = 1_024;
 
 impl Version {
@@ -198,7 +201,7 @@ impl Version {
     }
 }
 
-/// Returns the title of a message: name, type and MsgSeqNum(34).
+/// Returns the title line of a message: name, type and MsgSeqNum(34).
 fn title(message: &Message<'_>, pair: &Pair) -> String {
     let msg_type = message.msg_type();
     let name = pair.message(msg_type).map_or("?", |known| known.name.as_str());
@@ -276,13 +279,13 @@ mod tests {
         (String::from_utf8(checker.out.clone()).unwrap(), checker.summary())
     }
 
-    /// Returns a FIX 4.4 message as a line of a log, with a wrong CheckSum(10).
+    /// Returns a FIX 4.4 message with a wrong CheckSum(10), as a line of a log.
     fn line(msg_type: &str, body: &str) -> String {
         let fields = format!("35={msg_type}|34=7|49=A|56=B|52=20261121-09:28:25|{body}");
         format!("8=FIX.4.4|9={}|{fields}10=000|\n", fields.len())
     }
 
-    /// Returns the findings of the message, without the first line and the line of its
+    /// Returns the findings for a message, without its title line and the finding for its
     /// CheckSum(10).
     fn explained(msg_type: &str, body: &str) -> Vec<String> {
         let (text, _) = checked(&line(msg_type, body), true, &[]);

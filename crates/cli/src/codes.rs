@@ -1,7 +1,7 @@
-//! `transfix codes`: explains the number of an event, an error or a reason, and the remedy.
+//! `transfix codes`: explains the number of an event, an error or a reason, and its remedy.
 //!
-//! Invariant: the meanings come from the engine's event table, from the code's documentation and
-//! from the standard dictionary. This file contains none.
+//! Invariant: this file contains no meanings. They come from the engine's event table, from the
+//! documentation in the code, and from the standard dictionary.
 
 mod standard;
 
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     code: Option<String>,
 }
 
-/// Numbers of errors and reasons, without events. `cargo xtask docs` writes this list.
+/// List of the numbers of errors and reasons, without events; `cargo xtask docs` writes the list.
 const REASONS: &str = include_str!("codes/reasons.txt");
 
 /// An event, an error or a reason with its number.
@@ -81,7 +81,8 @@ impl CodeEntry {
         }
     }
 
-    /// Returns `event` with its levels, such as `event, ERROR`, or the type of an error.
+    /// Returns the kind of the entry: for an event `event` with its levels, such as `event, ERROR`;
+    /// otherwise the name of the error type.
     fn kind(&self) -> String {
         match self {
             Self::Event(code) => {
@@ -114,7 +115,7 @@ impl CodeEntry {
     }
 }
 
-/// Prints the answer; fails if the code is unknown.
+/// Prints the explanation of the number, name or code; fails if it is unknown.
 pub(crate) fn run(args: &Args) -> ExitCode {
     match answer(args.code.as_deref()) {
         Ok(text) => answered(&text),
@@ -154,7 +155,7 @@ fn answer(code: Option<&str>) -> Result<String, String> {
     Err(format!("no code has the name '{}'; {hint}", code.escape_debug()))
 }
 
-/// Numbers below this limit belong to the standard.
+/// Numbers below this limit are defined by the FIX standard, all others by Transfix.
 const OURS_FROM: u64 = 100;
 
 fn numbered(number: u64, all: &[CodeEntry]) -> Result<String, String> {
@@ -170,7 +171,8 @@ fn numbered(number: u64, all: &[CodeEntry]) -> Result<String, String> {
             false => Ok(found.join("\n")),
         };
     }
-    // Numbers of one kind are in the same thousand.
+    // Numbers of the same kind have the same thousands digit, so a similar number is searched only
+    // there.
     let alike = all.iter().filter(|known| u64::from(known.number()) / 1000 == number / 1000);
     let near = alike.min_by_key(|known| u64::from(known.number()).abs_diff(number));
     match near {
@@ -244,7 +246,7 @@ mod tests {
         }
     }
 
-    /// Tests that a number below 100 is a reason of Reject(3) or BusinessMessageReject(j).
+    /// A number below 100 is explained as a reason of Reject(3) or BusinessMessageReject(j).
     #[test]
     fn the_reasons_of_the_standard_are_explained() {
         let answer = |code: &str| answer(Some(code)).unwrap();
@@ -265,7 +267,7 @@ mod tests {
         assert!(answer("380=3").contains("UNSUPPORTED_MESSAGE_TYPE (BusinessMessageReject(j))"));
         assert_eq!(answer("103=1"), "OrdRejReason(103)=1 UNKNOWN_SYMBOL\n");
         assert_eq!(answer("Side=1"), "Side(54)=1 BUY\n");
-        // The engine itself gives these reasons.
+        // The engine sends each of these reasons itself, so all must be explained.
         for reason in transfix::RejectReason::ALL {
             let text = answer(&format!("373={}", reason.as_u16()));
             assert!(text.contains(&format!("\nmeaning: {}\n", reason.text())), "{text}");

@@ -99,18 +99,18 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// History of the session.
+/// History of the session: its logons and the ends of its connections.
 #[derive(Default)]
 struct History {
     was_logged_on: bool,
     is_logged_on: bool,
-    /// End of the last connection that was logged on.
+    /// Reason why the last logged-on connection ended.
     last_session: Option<Disconnect>,
-    /// End of the last connection, with the counterparty's text.
+    /// Reason why the last connection ended, logged on or not, and the counterparty's text.
     last_end: Option<(Disconnect, String)>,
-    /// Number of the last connection's destination; 0 = primary.
+    /// Index of the destination of the last connection; 0 is the primary.
     last_destination: usize,
-    /// MsgSeqNum(34) of the first and last missing message below the counterparty's Logout(5).
+    /// First and last missing MsgSeqNum(34) before the counterparty's Logout(5).
     missing: Option<(u64, u64)>,
 }
 
@@ -148,7 +148,8 @@ impl Application for Client {
                 });
                 self.heard.logged_on();
             }
-            // Without `--quiet`, the screen shows the message itself.
+            // The rejected message is printed only with `--quiet`; otherwise the screen already
+            // shows the message.
             SessionEvent::Rejected(rejected) if self.quiet => {
                 self.show.line(&format!("not taken: {rejected}"));
             }
@@ -160,14 +161,15 @@ impl Application for Client {
         if let SessionNotice::Disconnected(end) = notice {
             self.show.line(&format!("{} ended: {end}", session.id()));
             let words = end.to_string();
-            // A silent counterparty may not be ready yet.
+            // A counterparty that does not answer may not be ready yet, so the failed logon is not
+            // a refusal.
             let is_silent =
                 matches!(end.reason, Disconnect::LogonUnanswered | Disconnect::LogonTimeout);
             self.heard.ended(&words, !is_silent);
             let broke = take_connection_break();
             let words = match (end.reason, broke) {
-                // The counterparty refuses the client's certificate after the handshake; the TLS
-                // error names the reason.
+                // A counterparty refuses the client's certificate only after the TLS handshake; the
+                // TLS error names the reason.
                 (Disconnect::LogonUnanswered, Some(error)) => format!("{error}; {words}"),
                 _ => words,
             };
@@ -195,8 +197,8 @@ impl Application for Client {
         match direction {
             Direction::Inbound => {
                 self.heard.add(frame);
-                // A Logout(5) ends the session even above a gap, and then does not consume its
-                // number.
+                // A Logout(5) after a sequence gap ends the session without consuming its
+                // MsgSeqNum(34).
                 let (expected, _) = session.next_numbers();
                 let missing = received::logout_number(frame).filter(|seq| *seq > expected);
                 let missing = missing.map(|seq| (expected, seq - 1));
@@ -208,7 +210,8 @@ impl Application for Client {
     }
 }
 
-/// Describes the destination in use: address, position in the list, and resolved peer address.
+/// Describes the destination in use: its address, its position in the list, and the resolved peer
+/// address.
 fn at(own: &SessionHandle) -> String {
     let status = own.status();
     let Some(destination) = status.destination else { return String::new() };
@@ -235,13 +238,13 @@ fn connect(
     let (begin_string, id) = (session.begin_string, session.id());
     let show = if args.quiet { Show::quiet() } else { Show::new(session, "")? };
     let (orders, next_order) = placed_order::placed(&session.store_path())?;
-    // The editor changes the terminal later.
+    // The terminal settings are saved before the line editor changes them.
     let terminal = tcgetattr(std::io::stdin()).ok();
     let words = Arc::new(Vocabulary::new(session)?);
     let kept = SavedMessages::read(&args.messages, &words)?;
     let situation = Arc::<Mutex<Situation>>::default();
     let mut editor = editor(&words, &situation).map_err(|error| error.to_string())?;
-    // Without a terminal, a program reads the output.
+    // Without a terminal, another program reads the output, so no prompt is printed.
     let prompt = if std::io::stdin().is_terminal() { "> " } else { "" };
     let sink = if prompt.is_empty() { None } else { printer(&mut editor) };
     let show = show.through(sink);
@@ -260,8 +263,8 @@ fn connect(
     let ending = Ending { addresses, engine: Arc::default(), seen, in_script };
     let mut place = ending.engine();
     let at_signal = ending.clone();
-    // The handler runs in its own thread, because the editor may block on input. It is set before a
-    // logon can be seen, and waits until the engine is stored.
+    // The signal handler runs in its own thread, because the editor may block on input. The handler
+    // is installed before a logon becomes visible, and waits until the engine is stored.
     let ended = move || at_signal.at_signal(terminal.as_ref());
     ctrlc::set_handler(ended).map_err(|error| error.to_string())?;
     administered::check(&args.settings, settings)?;
@@ -307,7 +310,7 @@ fn ended_by_itself(ending: &Ending, failed: Option<Fault>) -> ExitCode {
     }
     let code = ending.log_out().unwrap_or_else(|| {
         loop {
-            // A signal came first; its thread ends the process.
+            // A signal arrived first, and the thread of the signal handler ends the process.
             std::thread::park();
         }
     });
@@ -325,21 +328,21 @@ fn editor(
     Ok(editor)
 }
 
-/// Returns a function that prints above the line being typed.
+/// Returns a function that prints text above the line being typed.
 fn printer(editor: &mut LineEditor) -> Option<Box<dyn FnMut(String) + Send>> {
-    // Other terminals receive plain output.
+    // A terminal that the editor does not support receives plain output.
     let mut printer = editor.create_external_printer().ok()?;
     Some(Box::new(move |line| _ = printer.print(line)))
 }
 
-/// End of the program by command or by signal; the first takes the engine.
+/// Ends the program at a command or a signal; the earlier of the two takes the engine and stops it.
 #[derive(Clone)]
 struct Ending {
     /// Addresses of the counterparty, the primary destination first.
     addresses: Vec<String>,
     engine: Arc<Mutex<Option<Engine>>>,
     seen: Arc<Mutex<History>>,
-    /// True while a script has unfinished commands.
+    /// True while the script has commands left to run.
     in_script: Arc<AtomicBool>,
 }
 
@@ -347,18 +350,18 @@ struct Ending {
 const LOGOUT_TIME: Duration = Duration::from_secs(10);
 
 impl Ending {
-    /// Locks the engine, which is present between its start and its stop.
+    /// Locks the engine, which is `Some` from its start to its stop.
     fn engine(&self) -> MutexGuard<'_, Option<Engine>> {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Logs out and prints an error if the session did not end in order. Returns `None` if a logout
-    /// is already in progress.
+    /// Logs out, and prints an error if the session did not end in order. Returns `None` if a
+    /// logout is already in progress.
     fn log_out(&self) -> Option<ExitCode> {
         let engine = self.engine().take()?;
         let outcomes = engine.stop(LOGOUT_TIME);
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        // There is one session.
+        // `connect` runs exactly one session.
         let outcome = outcomes.first().map_or(&Outcome::NotConnected, |session| &session.outcome);
         let is_in_order = seen.last_session == Some(Disconnect::LoggedOut)
             && matches!(outcome, Outcome::NotConnected | Outcome::Ended(Disconnect::LoggedOut));
@@ -381,8 +384,8 @@ impl Ending {
         Some(ExitCode::FAILURE)
     }
 
-    /// Returns the reason of the newest failed connection attempt, or else the end of the last
-    /// connection.
+    /// Returns the reason of the newest failed connection attempt or, without one, the end of the
+    /// last connection.
     fn newest_reason(&self, seen: &History) -> String {
         let failed =
             |address: &String| Some(format!("{address}: {}", connection_failure(address)?));
@@ -391,7 +394,7 @@ impl Ending {
         since.or(ended).unwrap_or_default()
     }
 
-    /// Returns the reason why each destination refused the logon.
+    /// Returns the reason for each destination why the logon failed.
     fn never_logged_on(&self, seen: &History) -> String {
         let reasons = self.addresses.iter().enumerate().map(|(n, address)| {
             let last = seen.last_end.as_ref().filter(|_| seen.last_destination == n);
@@ -402,7 +405,7 @@ impl Ending {
 
     fn not_logged_on(address: &str, last: Option<&(Disconnect, String)>) -> String {
         match (connection_failure(address), last) {
-            // The failure is newer than the end of the last connection.
+            // A recorded connection failure is newer than the end of the last connection.
             (Some(failure), _) => failure,
             // The program itself ended the connection when it stopped.
             (None, Some((Disconnect::Operator | Disconnect::LoggedOut, _))) => {
@@ -413,7 +416,7 @@ impl Ending {
         }
     }
 
-    /// Logs out and ends the process.
+    /// Logs out after a signal, restores the terminal and ends the process.
     fn at_signal(&self, terminal: Option<&Termios>) {
         let is_cut_off = self.in_script.load(Ordering::Relaxed);
         let Some(code) = self.log_out() else { return };
@@ -421,8 +424,8 @@ impl Ending {
             eprintln!("transfix connect: a signal ended the script before its last command");
         }
         if let Some(terminal) = terminal {
-            // The editor has set the terminal to raw mode. Errors are ignored, because the terminal
-            // may be closed.
+            // The editor has put the terminal into raw mode, so the saved settings are restored.
+            // Errors are ignored, because the terminal may be closed.
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, terminal);
         }
         events::finish();

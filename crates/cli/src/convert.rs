@@ -57,15 +57,15 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Returns the fields to hide. A conversion of a file hides nothing unless `--mask` is given,
-    /// so that it is lossless. A store always hides passwords.
+    /// Returns the fields to hide. Without `--mask`, the conversion of a file hides nothing and is
+    /// therefore lossless. A store always hides passwords.
     fn mask(&self) -> Option<Mask> {
         let is_store = self.file.is_dir() || input::is_segment(&self.file);
         (is_store || !self.mask.is_empty()).then(|| Mask::of(self.mask.iter().copied()))
     }
 }
 
-/// A form of messages.
+/// Output format of `convert`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// One JSON object in each line.
@@ -76,7 +76,7 @@ enum Format {
     Parquet,
 }
 
-/// Converts the messages.
+/// Converts the messages of the input to the requested format.
 pub(crate) fn run(args: &Args) -> ExitCode {
     let code = |wrong| if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     ended(match args.to {
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     })
 }
 
-/// Writes messages as JSON. Returns the number of garbled messages.
+/// Writes the input messages as JSON. Returns the number of garbled messages.
 fn to_json(args: &Args) -> Result<u64, Failure> {
     let dictionaries = args.dictionary.load().map_err(Failure::Read)?;
     let mut sink = ToJson::new(dictionaries, args.tags, BufWriter::new(io::stdout().lock()));
@@ -138,7 +138,7 @@ fn to_parquet(_: &Args) -> Result<ExitCode, Failure> {
     ))
 }
 
-/// Writer of messages as JSON, which counts garbled messages.
+/// Writes messages as JSON, and counts the garbled messages.
 pub(crate) struct ToJson<W> {
     out: W,
     pub(crate) objects: Objects,
@@ -147,13 +147,13 @@ pub(crate) struct ToJson<W> {
 }
 
 impl<W: Write> ToJson<W> {
-    /// Creates a writer; with `tags`, the JSON has tags instead of names.
+    /// Creates a writer. If `tags` is true, the JSON has tags instead of names.
     pub(crate) fn new(dictionaries: Dictionaries, tags: bool, out: W) -> Self {
         let index = dictionaries.index();
         Self { out, objects: Objects::new(dictionaries, tags), index, garbled: 0 }
     }
 
-    /// Counts and reports a faulty message.
+    /// Reports a faulty input message, and counts it as garbled.
     pub(crate) fn judge(&mut self, found: &InputMessage<'_>) -> Result<(), Failure> {
         match found.fault(&mut self.index) {
             Some(wrong) => self.garbled(found.place, wrong),
@@ -183,7 +183,7 @@ impl<W: Write> Sink for ToJson<W> {
     }
 }
 
-/// Reads JSON objects and writes messages. Returns the number of skipped objects.
+/// Reads JSON objects and writes FIX messages. Returns the number of skipped objects.
 fn to_fix(args: &Args) -> Result<u64, Failure> {
     let dictionaries = args.dictionary.load().map_err(Failure::Read)?;
     let mask = args.mask();

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Longest wait for an expected event.
+/// Maximum wait for an expected event.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The venue's application, which prints nothing because the client prints the conversation.
@@ -59,7 +59,8 @@ struct Silent;
 
 impl Watch for Silent {}
 
-/// The client's application, which prints messages while enabled and reports events.
+/// The client's application: prints messages while printing is enabled, and reports events to the
+/// demo.
 struct Client {
     show: Show,
     talks: Receiver<bool>,
@@ -108,7 +109,7 @@ impl Application for Client {
     }
 }
 
-/// The client's session, controlled by the demo.
+/// The demo's control of the client session.
 struct DemoClient {
     handle: SessionHandle,
     happened: Receiver<Happened>,
@@ -119,7 +120,7 @@ struct DemoClient {
 fn trade(args: &Args) -> Result<(), String> {
     let dir = std::env::temp_dir().join(format!("transfix-demo-{}", std::process::id()));
     let done = trade_in(args, &dir);
-    // If removal fails, the files stay in the directory for temporary files.
+    // If the removal fails, the files stay in the system's temporary directory.
     let _ = std::fs::remove_dir_all(&dir);
     done
 }
@@ -223,7 +224,7 @@ impl DemoClient {
         self.reports(1)
     }
 
-    /// Sends orders while the relay cuts the connection, until all orders are sent.
+    /// Sends all orders while the relay interrupts the connection.
     fn burst(&mut self, orders: u64, relay: &relay::Relay) -> Result<(), String> {
         println!(
             "\nA burst of {orders} orders; the connection is cut in the middle of a message:\n"
@@ -234,10 +235,11 @@ impl DemoClient {
         relay.cut_after(orders as usize * 80);
         while self.next_order < until {
             if self.next_order.is_multiple_of(20) {
-                // The pauses stretch the burst, so that the cut happens during the burst.
+                // The pauses lengthen the burst, so that the connection is interrupted before the
+                // burst ends.
                 self.pause();
             }
-            // Alternating sides make every second order trade with the order before.
+            // The sides alternate, so that every second order trades with the order before.
             let side = if self.next_order.is_multiple_of(2) { b'2' } else { b'1' };
             match self.order(side, 5, Decimal::new(30, 0)) {
                 Ok(()) => {}
@@ -263,7 +265,7 @@ impl DemoClient {
         Ok(())
     }
 
-    /// Discards events for one millisecond.
+    /// Pauses for one millisecond, and discards the events that arrive meanwhile.
     fn pause(&self) {
         let until = monotonic_ns() + 1_000_000;
         while let left @ 1.. = until.saturating_sub(monotonic_ns()) {

@@ -1,6 +1,6 @@
 //! `transfix dictionary`: describes a message, component or field of FIX.
 //!
-//! Without arguments, the verb lists the standard dictionaries. A path instead of a name reads a
+//! Without arguments, the command lists the standard dictionaries. A path instead of a name reads a
 //! venue's own file, in the format of the QuickFIX family or of FIX Orchestra.
 
 use std::io::{self, Write};
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     scenario: Option<String>,
 }
 
-/// Prints the answer; fails if the dictionary or the requested item is unknown.
+/// Prints the requested description; fails if the dictionary or the item is unknown.
 pub(crate) fn run(args: &Args) -> ExitCode {
     match answer(args) {
         Ok(text) => answered(&text),
@@ -60,12 +60,12 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Reason for a missing answer.
+/// Reason why no description can be printed.
 #[derive(Debug)]
 enum Failure {
     /// The dictionary cannot be read.
     Unreadable(String),
-    /// The dictionary lacks the requested item.
+    /// The dictionary does not contain the requested item.
     Unknown(String),
 }
 
@@ -79,7 +79,8 @@ fn answer(args: &Args) -> Result<String, Failure> {
     let dictionary = match source(name).load() {
         Ok(dictionary) => dictionary,
         Err(error) => {
-            // A single word that names no dictionary may be an item of the default dictionary.
+            // A single argument that names no dictionary may name an item of the default
+            // dictionary.
             let usual = source(USUAL).load().ok().filter(|_| args.what.is_none());
             let found = usual.and_then(|usual| describe(&usual, name).ok());
             let is_word = args.what.is_none() && !name.contains(['.', '/']);
@@ -103,7 +104,7 @@ fn answer(args: &Args) -> Result<String, Failure> {
     }
 }
 
-/// Returns the name of the session dictionary, if the item is only there.
+/// Returns `FIXT11` if only this session dictionary defines the item.
 fn elsewhere(dictionary: &Dictionary, what: &str) -> Option<&'static str> {
     const SESSION: &str = "FIXT11";
     let session = standard(SESSION).ok()?;
@@ -133,7 +134,7 @@ fn list() -> Result<String, String> {
     Ok(format!("{}\n", table.trim_fmt()))
 }
 
-/// Lists the messages of a dictionary: MsgType(35) and name.
+/// Lists the messages of a dictionary with MsgType(35) and name.
 fn messages(dictionary: &Dictionary) -> String {
     let mut table = table(&["MsgType", "message"]);
     for message in dictionary.messages() {

@@ -1,8 +1,8 @@
 //! Writes events of the engine to standard error, a file, syslog and journald. Each destination has
-//! a queue, so that a slow reader blocks nothing.
+//! its own queue, so that a slow destination does not block the others.
 //!
-//! Invariant: a thread of the engine never waits for a destination. A full queue counts the dropped
-//! lines and writes the count as a line when space is free again.
+//! Invariant: an engine thread never waits for a destination. If a queue is full, lines are dropped
+//! and counted; a line with the count follows when space is free again.
 
 mod encoded;
 mod file;
@@ -35,7 +35,8 @@ use layers::{Allowed, BoxedLayer, Encoded, FileLines};
 use queue::{Destination, Queue, Running};
 use socket::{Datagrams, Receiver};
 
-/// Selects whether standard error shows messages that the counterparty rejects.
+/// Choice whether events about messages that the counterparty rejects are written to standard
+/// error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Rejects {
     /// The event is written.
@@ -48,16 +49,16 @@ pub(crate) enum Rejects {
 /// Format of events on standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Form {
-    /// Readable lines, with the code of the event at the end.
+    /// Readable lines, with the event code at the end.
     Text,
     /// One JSON object in each line.
     Json,
 }
 
-/// Options of the command line for standard error.
+/// Command-line options for the events on standard error.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OnStderr {
-    /// True to write events of all levels; false to apply `stderr_level` of the settings.
+    /// True writes events of all levels; false applies `stderr_level` from the settings.
     pub(crate) is_verbose: bool,
     pub(crate) rejects: Rejects,
     pub(crate) form: Option<Form>,
@@ -65,38 +66,38 @@ pub(crate) struct OnStderr {
 
 static ON_STDERR: OnceLock<OnStderr> = OnceLock::new();
 
-/// Stores the options of the command line. Must be called before [`open`].
+/// Stores the command-line options. Must be called before [`open`].
 pub(crate) fn note(on_stderr: OnStderr) {
     let _ = ON_STDERR.set(on_stderr);
 }
 
-/// The last events for the console; set only in programs with a console.
+/// The latest events, for the operator's console. Set only in programs that have a console.
 static RING: OnceLock<EventRing> = OnceLock::new();
 
-/// Keeps the last events from the start on. Must be called before [`open`].
+/// Starts to keep the latest events for the operator's console. Must be called before [`open`].
 pub(crate) fn keep() {
     let _ = RING.set(EventRing::default());
 }
 
-/// Returns the last events; without [`keep`], an empty ring.
+/// Returns the latest events, or an empty ring if [`keep`] was not called.
 pub(crate) fn kept() -> EventRing {
     RING.get().cloned().unwrap_or_default()
 }
 
-/// Filter of events, set by [`open`].
+/// Level filter of all destinations, set by [`open`].
 static FILTER: OnceLock<EventFilter> = OnceLock::new();
 
-/// Returns the filter of events.
+/// Returns the level filter, or `None` before [`open`].
 pub(crate) fn filter() -> Option<EventFilter> {
     FILTER.get().cloned()
 }
 
-/// Destinations and guards that are closed at the end of the program.
+/// Destinations and guards that [`finish`] closes at the end of the program.
 struct Open {
     all: Vec<Running>,
-    /// Guard of standard error.
+    /// Writes the remaining lines to standard error when dropped.
     _stderr: WorkerGuard,
-    /// Receiver of SIGUSR1, until a thread takes the receiver.
+    /// Receiver of SIGUSR1; `None` after the thread for log rotation has taken the receiver.
     signals: Option<Signals>,
 }
 
@@ -122,24 +123,24 @@ pub(crate) fn open(settings: Option<&EventSettings>) -> Result<(), String> {
     let finest = if said.is_verbose { EventLevel::Trace } else { settings.stderr_level };
     let (finest, rejects) = (finest.into(), said.rejects);
     let stderr = stderr.with_filter(Allowed { filter: filter.clone(), finest, rejects });
-    // The operator's console always shows the level INFO.
+    // The operator's console always shows events of level INFO and above.
     let ring = RING.get().map(|ring| ring.layer().with_filter(LevelFilter::INFO));
     tracing_subscriber::registry().with(Watcher).with(others).with(stderr).with(ring).init();
     let _ = FILTER.set(filter);
-    // From here on, SIGUSR1 no longer ends the program.
+    // From here on, SIGUSR1 is received for log rotation and no longer ends the program.
     let signals = RING.get().and_then(|_| Signals::new([SIGUSR1]).ok());
     *opened() = Some(Open { all, _stderr: guard, signals });
     Ok(())
 }
 
-/// Subscriber below the layers.
+/// Type of the subscriber on which the destinations' layers are stacked.
 type Base = Layered<Watcher, Registry>;
 
-/// Destinations other than standard error, while they are opened.
+/// Destinations other than standard error, while `open` opens them.
 struct Opening {
     all: Vec<Running>,
     layers: Vec<BoxedLayer<Base>>,
-    /// Most detailed level of any destination.
+    /// Most verbose level of these destinations.
     finest: EventLevel,
 }
 
@@ -206,14 +207,14 @@ fn opened() -> MutexGuard<'static, Option<Open>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the levels of the settings, which are valid already.
+/// Returns the levels of the settings. Invalid levels have been rejected earlier.
 fn levels_of(settings: &EventSettings) -> EventLevels {
     let of_others = EventLevel::Info;
     settings.levels.parse().unwrap_or(EventLevels { of_others, of_parts: Vec::new() })
 }
 
-/// Applies the levels of reloaded settings. Returns true if an operator's levels were in force
-/// before.
+/// Applies the levels of reloaded settings. Returns true if the reload replaced levels that an
+/// operator had set.
 pub(crate) fn reload(settings: Option<&EventSettings>) -> bool {
     let Some(filter) = FILTER.get() else { return false };
     let was_set = filter.is_set();
@@ -221,7 +222,7 @@ pub(crate) fn reload(settings: Option<&EventSettings>) -> bool {
     was_set
 }
 
-/// Begins a new event file. Returns a description of the rolled file.
+/// Begins a new event file. Returns a description of the files that were rotated.
 pub(crate) fn rotate() -> Result<String, String> {
     let mut count = 0;
     for running in opened().iter().flat_map(|open| &open.all) {
@@ -233,15 +234,15 @@ pub(crate) fn rotate() -> Result<String, String> {
     })
 }
 
-/// Registers the event file for log rotation by the administration, and rotates all logs on
-/// SIGUSR1.
+/// Registers the event file with `admin` for log rotation, and starts a thread that rotates all
+/// logs on SIGUSR1.
 pub(crate) fn rotate_with(admin: &Admin) {
     admin.rotate_also(rotate);
     let Some(mut signals) = opened().as_mut().and_then(|open| open.signals.take()) else { return };
     let admin = admin.clone();
     let listen = move || {
         for _ in signals.forever() {
-            // The log reports the result.
+            // The result is dropped, because the rotation logs it.
             drop(admin.rotate_logs(&Actor::new("signal", "SIGUSR1")));
         }
     };
@@ -250,15 +251,16 @@ pub(crate) fn rotate_with(admin: &Admin) {
     }
 }
 
-/// Writes waiting events, with a time limit. Must be called before the process ends.
+/// Writes the events that are still queued, within a time limit. Must be called before the process
+/// ends.
 pub(crate) fn finish() {
-    // The lock is released first, because other threads may still log events.
+    // The lock is released before the wait, because other threads may still log events.
     let open = opened().take();
     let Some(Open { all, .. }) = open else { return };
     all.into_iter().for_each(Running::end);
 }
 
-/// Errors of the last failed connection attempts, by destination.
+/// Error of the last failed connection attempt to each destination.
 static FAILURES: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 
 /// Returns the error of the last failed connection attempt to this destination since
@@ -268,19 +270,19 @@ pub(crate) fn connection_failure(destination: &str) -> Option<String> {
     failures.iter().find(|(name, _)| is_of(name, destination)).map(|(_, error)| error.clone())
 }
 
-/// Forgets the failure of a destination after a successful connection.
+/// Clears the stored error of a destination after a successful connection.
 pub(crate) fn forget_connection_failure(destination: &str) {
     let mut failures = FAILURES.lock().unwrap_or_else(PoisonError::into_inner);
     failures.retain(|name, _| !is_of(name, destination));
 }
 
-/// Returns true if an event names this destination. A number may follow the address if there are
-/// several destinations.
+/// Returns true if `name`, the destination in an event, is this destination. With several
+/// destinations, a number follows the address in `name`.
 fn is_of(name: &str, destination: &str) -> bool {
     name.split(' ').next() == Some(destination)
 }
 
-/// Error that broke the last connection.
+/// Error that ended the last broken connection.
 static BREAK: Mutex<Option<String>> = Mutex::new(None);
 
 /// Returns and clears the error of the last broken connection.
@@ -288,7 +290,7 @@ pub(crate) fn take_connection_break() -> Option<String> {
     BREAK.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// A layer that stores the last connection errors.
+/// A tracing layer that stores the latest connection errors.
 struct Watcher;
 
 impl<S: Subscriber> Layer<S> for Watcher {
@@ -308,7 +310,7 @@ impl<S: Subscriber> Layer<S> for Watcher {
     }
 }
 
-/// Fields of an event that the command line uses.
+/// Fields of a connection event that [`Watcher`] stores.
 #[derive(Default)]
 struct EventFields {
     code: Option<EventCode>,

@@ -1,7 +1,8 @@
-//! Makes foreign text, such as text of counterparties, servers and files, safe for a terminal.
+//! Escapes foreign text, such as text from counterparties, servers and files, so that a terminal
+//! can show the text safely.
 //!
-//! Invariant: the result has no character that a terminal interprets or hides. A value has no line
-//! breaks; a text keeps its own line breaks.
+//! Invariant: the result contains no character that a terminal interprets or hides. An escaped
+//! value has no line breaks; an escaped text keeps its own line breaks.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Write as _};
@@ -9,7 +10,8 @@ use std::fmt::{self, Display, Write as _};
 use serde_json::Value;
 use transfix_codec::shown::{Shown, is_hidden};
 
-/// A foreign value in one line; hidden characters become `\n`, `\x1B` or `\u{202E}`.
+/// A foreign value that is displayed in one line. Control and invisible characters become `\n`,
+/// `\x1B` or `\u{202E}`.
 pub(crate) struct Foreign<'a>(pub(crate) &'a str);
 
 impl Display for Foreign<'_> {
@@ -18,7 +20,7 @@ impl Display for Foreign<'_> {
     }
 }
 
-/// Escapes a text that contains foreign values, and keeps line breaks and tabs.
+/// Escapes a text that contains foreign values, but keeps its line breaks and tabs.
 pub(crate) fn lines(text: &str) -> Cow<'_, str> {
     let is_bad = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
     if !text.contains(is_bad) {
@@ -35,12 +37,12 @@ pub(crate) fn lines(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Formats JSON in lines, with hidden characters as escapes such as `\u202e`.
+/// Formats JSON in several lines. Control and invisible characters become escapes such as `\u202e`.
 pub(crate) fn json(value: &Value) -> String {
     hidden_as_json(&format!("{value:#}"))
 }
 
-/// Formats JSON in one line, with hidden characters as escapes.
+/// Formats JSON in one line. Control and invisible characters become escapes such as `\u202e`.
 pub(crate) fn json_line(value: &Value) -> String {
     hidden_as_json(&value.to_string())
 }

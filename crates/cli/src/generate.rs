@@ -1,4 +1,5 @@
-//! `transfix generate`: writes typed messages as Rust, and on request a program that uses them.
+//! `transfix generate`: writes typed messages as Rust code and, on request, a program that uses the
+//! messages.
 
 use std::fs;
 use std::io;
@@ -85,7 +86,7 @@ enum Role {
     Initiator,
 }
 
-/// Writes the requested files.
+/// Generates the code and writes the requested files.
 pub(crate) fn run(args: &Args) -> ExitCode {
     match write(args) {
         Ok(report) => answered(&report),
@@ -136,7 +137,7 @@ fn source(args: &Args, overlays: Vec<PathBuf>) -> DictionarySource {
     DictionarySource { base, scenario, overlays }
 }
 
-/// Reads the dictionary and applies overlays, session dictionary and extra fields.
+/// Reads the dictionary, and applies the overlays, the session dictionary and the extra fields.
 fn dictionary(args: &Args) -> Result<Dictionary, String> {
     let mut draft = source(args, args.overlay.clone()).draft()?;
     if let Some(session) = &args.session {
@@ -154,8 +155,8 @@ fn dictionary(args: &Args) -> Result<Dictionary, String> {
     draft.resolve().map_err(|error| error.to_string())
 }
 
-/// Returns an overlay for field definitions such as `9001 VenueFlag BOOLEAN
-/// NewOrderSingle:Y,ExecutionReport`.
+/// Returns the XML text of an overlay that adds fields, given as
+/// `9001 VenueFlag BOOLEAN NewOrderSingle:Y,ExecutionReport`.
 fn extra_fields(fields: &[String]) -> Result<String, String> {
     let (mut defined, mut used) = (String::new(), String::new());
     for text in fields {
@@ -188,7 +189,7 @@ fn extra_fields(fields: &[String]) -> Result<String, String> {
     Ok(format!("<fix>\n <fields>\n{defined} </fields>\n <messages>\n{used} </messages>\n</fix>\n"))
 }
 
-/// Quotes a text as an XML attribute value.
+/// Quotes and escapes a text as an XML attribute value.
 fn quoted(text: &str) -> String {
     let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('\'', "&apos;");
     format!("'{escaped}'")
@@ -207,7 +208,8 @@ fn module(args: &Args) -> String {
     }
 }
 
-/// Refuses to overwrite files of a program, because they may contain the author's work.
+/// Returns an error if a file of the program exists already, because the author may have changed
+/// the file.
 fn refuse_to_overwrite(output: &Path, program: &[(String, String)]) -> Result<(), String> {
     let mut paths = program.iter().map(|(name, _)| output.join(name));
     match paths.find(|path| path.exists()) {

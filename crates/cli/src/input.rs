@@ -1,4 +1,4 @@
-//! Options that verbs share for reading messages, and the exit codes of verbs.
+//! Options for reading messages, and exit codes, which several commands share.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -15,28 +15,28 @@ pub(crate) use transfix_text::input::{
     is_segment, parse, read, shown, store, store_beside,
 };
 
-/// Prints an error of the input or the settings. Returns exit code 2.
+/// Prints an error about the input or the settings. Returns exit code 2.
 pub(crate) fn failed(error: &str) -> ExitCode {
     let _ = writeln!(io::stderr(), "transfix: {}", foreign::lines(error));
     ExitCode::from(2)
 }
 
-/// Writes an answer to standard output.
+/// Writes the result of a command to standard output, and returns the exit code.
 pub(crate) fn answered(text: &str) -> ExitCode {
     match io::stdout().write_all(foreign::lines(text).as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
-        // A closed pipe (`| head`) is not an error.
+        // A closed pipe, as in `| head`, is not an error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => failed(&format!("cannot write: {error}")),
     }
 }
 
-/// Prints the error of a failed run, if any, and returns the exit code.
+/// Prints the error of a failed command, if any, and returns the exit code.
 pub(crate) fn ended(done: Result<ExitCode, Failure>) -> ExitCode {
     match done {
         Ok(code) => code,
         Err(Failure::Enough) => ExitCode::SUCCESS,
-        // A closed pipe (`| head`) is not an error.
+        // A closed pipe, as in `| head`, is not an error.
         Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
@@ -44,7 +44,7 @@ pub(crate) fn ended(done: Result<ExitCode, Failure>) -> ExitCode {
     }
 }
 
-/// How the user names a dictionary.
+/// Options with which the user names a dictionary.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct Choice {
     /// A standard dictionary (FIX40 to FIX50SP2, FIXT11, FIXLatest) or the path of an XML file.
@@ -72,7 +72,7 @@ impl Choice {
     }
 }
 
-/// Options that select the values shown as stars.
+/// Options that determine which values are shown as stars.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct Masking {
     /// Also shows the values of these tags as stars; separate several tags by commas, such as
@@ -87,13 +87,13 @@ pub(crate) struct Masking {
 }
 
 impl Masking {
-    /// Returns the fields to hide; `None` to show everything.
+    /// Returns the fields to hide, or `None` to show all values.
     pub(crate) fn mask(&self) -> Option<Mask> {
         (!self.unmasked).then(|| Mask::of(self.mask.iter().copied()))
     }
 }
 
-/// Parses a tag.
+/// Parses a tag from the command line.
 pub(crate) fn tag(text: &str) -> Result<Tag, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.map(Tag).ok_or_else(|| "write the number of a tag, such as 1".to_owned())
@@ -126,8 +126,7 @@ impl From<Delimiter> for input::Delimiter {
     }
 }
 
-/// Returns the MsgType(35) values for the words of `--type`. Prints a note for a type that no
-/// dictionary has.
+/// Returns the MsgType(35) for each word of `--type`. Prints a note if no dictionary has the type.
 ///
 /// # Errors
 /// Returns an error if no dictionary has a message of this name.

@@ -1,7 +1,7 @@
 //! `transfix logs`: searches logs, captures and journals of this and other engines.
 //!
-//! Invariant: messages that are skipped for lack of data, and damaged messages, are counted and
-//! reported at the end.
+//! Invariant: damaged messages, and messages skipped for lack of data, are counted and reported at
+//! the end.
 
 mod filter;
 mod tables;
@@ -127,7 +127,7 @@ struct Forms {
 /// Interval between two checks of followed files.
 const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Runs the search.
+/// Runs the search and returns the exit code.
 pub(crate) fn run(args: &Args) -> ExitCode {
     ended(match () {
         () if args.forms.gaps => gaps(args),
@@ -137,7 +137,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     })
 }
 
-/// Returns the dictionaries and the query.
+/// Returns the dictionaries and the query that the options describe.
 fn asked(args: &Args) -> Result<(Dictionaries, Query), Failure> {
     let mut known = args.dictionary.load().map_err(Failure::Read)?;
     let query = args.sought.query(&mut known).map_err(Failure::Read)?;
@@ -171,16 +171,17 @@ fn search(args: &Args) -> Result<ExitCode, Failure> {
     Ok(code(&report, matches > 0))
 }
 
-/// Waits for the poll interval. Returns false if standard output is closed.
+/// Waits for one poll interval. Returns false if standard output is closed, so that nobody reads
+/// the result.
 fn is_read_on() -> bool {
     let stdout = io::stdout();
     let mut ends = [PollFd::new(&stdout, PollFlags::empty())];
-    // A signal ends the wait early, without harm.
+    // A signal only shortens the wait, so its error is ignored.
     let _ = poll(&mut ends, Some(&POLL));
     !ends[0].revents().intersects(PollFlags::ERR | PollFlags::NVAL)
 }
 
-/// Returns the output form of messages.
+/// Returns the output form that the options select.
 fn form(args: &Args, known: &mut Dictionaries) -> Result<Form, Failure> {
     let Forms { full, raw, csv, json, count, .. } = &args.forms;
     Ok(match () {
@@ -214,7 +215,7 @@ fn order(args: &Args) -> Result<ExitCode, Failure> {
     let mut report = report();
     let sources = sources(args, &mut report);
     let mut order = Order::new(id, query, (known, args.masking.mask()), report);
-    // By default, an order is shown as a table.
+    // Without an option for the output form, an order is shown as a table.
     if !matches!(form, Form::Readable { one_line: true, .. }) {
         let known = args.dictionary.load().map_err(Failure::Read)?;
         order.show_by(Show::new(Vec::new(), form, known, args.masking.mask()))?;
@@ -279,7 +280,7 @@ fn latency(args: &Args) -> Result<ExitCode, Failure> {
     Ok(code(&found.report, found.answered > 0))
 }
 
-/// Writes a text, and the report below a first line.
+/// Writes a text to standard output, and the report below the line `first` to standard error.
 fn tell(
     text: &[u8],
     first: Option<&str>,
@@ -301,12 +302,12 @@ fn code(report: &Report, is_good: bool) -> ExitCode {
     }
 }
 
-/// Creates a report that prints unreadable input at once.
+/// Creates a report that prints problems with unreadable input at once.
 pub(crate) fn report() -> Report {
     Report::telling(|text| _ = failed(text))
 }
 
-/// Prints the report below a first line.
+/// Prints the line `first`, if any, and the report below that line to standard error.
 pub(crate) fn say(report: &Report, first: Option<&str>) {
     let mut err = io::stderr().lock();
     if let Some(first) = first {

@@ -1,4 +1,4 @@
-//! `transfix`: one program to try, run and test FIX sessions. Each verb has its own file.
+//! `transfix`: one program to try, run and test FIX sessions. Each command has its own file.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::print_stdout,
@@ -123,19 +123,20 @@ fn main() -> ExitCode {
         return code;
     }
     let cli = Cli::parse();
-    // `connect` prints rejected messages on its screen.
+    // The event is suppressed for `connect`, which prints rejected messages itself.
     let rejects = match cli.verb {
         Verb::Connect(_) if !cli.verbose => Rejects::Elsewhere,
         _ => Rejects::Shown,
     };
     events::note(OnStderr { is_verbose: cli.verbose, rejects, form: cli.events });
     let opened = match cli.verb {
-        // These verbs open the destinations of their settings.
+        // These commands open the event destinations after they have read their settings.
         Verb::Connect(_) | Verb::Serve(_) | Verb::Run(_) => {
             events::keep();
             Ok(())
         }
-        // The counterparty for tests has its own log file, and the benchmarks are another program.
+        // `peer` writes its own log file, and the benchmarks run as a separate program, so no
+        // destinations are opened here.
         Verb::Peer(_) | Verb::Bench(_) => Ok(()),
         _ => events::open(None),
     };

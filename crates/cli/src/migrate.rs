@@ -1,7 +1,6 @@
-//! `transfix migrate`: converts settings of QuickFIX to settings of Transfix, with a report of each
-//! key.
+//! `transfix migrate`: converts QuickFIX settings to Transfix settings, with a report on each key.
 //!
-//! Invariant: no file is overwritten without `--force`. If one file must not be overwritten, none
+//! Invariant: no file is overwritten without `--force`. If any output file exists already, no file
 //! is written.
 
 use std::fs;
@@ -90,7 +89,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Err(error) => return failed(&error.to_string()),
     };
     let written = write(args, &migration);
-    // The report is printed after an error too, because it explains the error.
+    // After an error the report is printed in any case, because it explains the error.
     if args.report.is_none() || written.is_err() {
         let _ = io::stderr().write_all(lines(&migration.report()).as_bytes());
     }
@@ -111,9 +110,10 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Writes all files or none. Without a session, no settings are written.
+/// Checks that all files can be written, and then writes them. Without a session, no settings are
+/// written.
 fn write(args: &Args, migration: &Migration) -> Result<(), String> {
-    // An existing overlay has the same text, and other settings may name it too.
+    // An existing overlay is kept, because it has the same text and other settings may refer to it.
     let overlays = migration.overlays().iter().filter(|overlay| !overlay.path.exists());
     let overlays = overlays.map(|o| (o.path.clone(), o.text.clone()));
     let out = args.out.iter().filter(|_| !migration.is_empty());
@@ -126,10 +126,10 @@ fn write(args: &Args, migration: &Migration) -> Result<(), String> {
         return Err(format!("{} already exists; add --force to overwrite it", path.display()));
     }
     for (path, text) in &files {
-        // A missing file is created; a file that appeared meanwhile is not overwritten.
+        // Without `--force`, a file that was created after the check above is not overwritten.
         let mut options = fs::OpenOptions::new();
         options.write(true).create_new(!args.force).create(true).truncate(args.force);
-        // A file with a password is readable for its owner only, as `transfix settings check`
+        // If the file contains a password, only its owner may read it, as `transfix settings check`
         // requires.
         if text.contains("password = \"") {
             options.mode(0o600);
@@ -140,7 +140,7 @@ fn write(args: &Args, migration: &Migration) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that no file is written twice and that the input is not overwritten.
+/// Returns an error if two outputs are the same file, or an output is the input.
 fn check_apart(from: &Path, files: &[(PathBuf, String)]) -> Result<(), String> {
     let whole = |path: &Path| {
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
@@ -160,7 +160,8 @@ fn check_apart(from: &Path, files: &[(PathBuf, String)]) -> Result<(), String> {
     Ok(())
 }
 
-/// Imports the stores, or reports that they can be imported.
+/// With `--import-stores`, imports the stores that the settings name; otherwise reports that they
+/// can be imported.
 fn stores(args: &Args, migration: &Migration) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for found in migration.stores() {

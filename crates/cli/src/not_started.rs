@@ -1,4 +1,4 @@
-//! Errors at the start of a session, with their exit codes.
+//! Errors that prevent a command from starting its sessions, with their exit codes.
 
 use std::process::ExitCode;
 
@@ -7,11 +7,11 @@ use transfix::EngineError;
 use crate::foreign;
 use crate::input::failed;
 
-/// Reason why a session did not start.
+/// Reason why a command could not start its sessions.
 pub(crate) enum NotStarted {
     /// The settings are wrong.
     Settings(String),
-    /// The machine, the network or a store failed.
+    /// The machine, the network or a store failed, so the settings may be right.
     Other(String),
 }
 

@@ -1,4 +1,4 @@
-//! Information about the program: shell completions, manual pages, build details.
+//! Information about the program: shell completions, manual pages and build details.
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};

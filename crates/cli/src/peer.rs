@@ -1,4 +1,5 @@
-//! `transfix peer`: a counterparty for tests, controlled by lines, which reports events as JSON.
+//! `transfix peer`: a counterparty for tests. It reads commands as lines from standard input, and
+//! reports events as JSON.
 //!
 //! bench/peers/README.md describes the options, commands and events.
 
@@ -59,11 +60,11 @@ fn begin_string(text: &str) -> Result<BeginString, String> {
     BeginString::parse(text.as_bytes()).ok_or_else(|| format!("{text} is no BeginString(8)"))
 }
 
-/// Writes one line of JSON and flushes it.
+/// Writes an event as one line of JSON, and flushes standard output.
 fn emit(event: serde_json::Value) {
     let mut out = std::io::stdout().lock();
-    // Write errors are ignored; a reader that exits also closes standard input, which ends the
-    // program.
+    // A write error is ignored, because a reader that exits also closes standard input, which ends
+    // the program.
     let _ = writeln!(out, "{event}").and_then(|()| out.flush());
 }
 
@@ -72,7 +73,7 @@ fn emit_message(event: &str, frame: &[u8]) {
     emit(serde_json::json!({ "event": event, "msg": shown }));
 }
 
-/// Application of the peer: reports messages and answers orders.
+/// Application of the test counterparty: reports messages, and answers orders.
 struct Peer {
     answers: bool,
     answer_changes: Receiver<bool>,
@@ -130,8 +131,8 @@ impl Application for Peer {
             return emit_message("in", frame);
         }
         if let Ok(message) = Message::parse(frame, &mut self.index, CheckSumPolicy::Ignore) {
-            // Resent messages are reported too, because they may have been stored without a
-            // connection.
+            // A resent message is reported too, because its first transmission may have been stored
+            // without a connection.
             if message.msg_type().is_application() {
                 emit_message("sent", frame);
             }
@@ -186,7 +187,7 @@ const fn name_of(role: Role) -> &'static str {
     }
 }
 
-/// A session with the commands that control it.
+/// A session, and the channels of the commands that control it.
 struct CommandedSession {
     handle: SessionHandle,
     begin_string: BeginString,
@@ -239,7 +240,7 @@ fn play(args: &Args) -> Result<(), String> {
             }
         }
     }
-    // The session may not be connected.
+    // The result is ignored, because the session may not be connected.
     let _ = commander.handle.operate(&Action::Disconnect {});
     Ok(())
 }
@@ -251,7 +252,7 @@ impl CommandedSession {
         let handle = &self.handle;
         let do_all = |actions: &[Action]| {
             let done = actions.iter().try_for_each(|action| handle.operate(action));
-            // A connection that has already ended is not an error of the command.
+            // A disconnect command succeeds even if the connection has already ended.
             match (done, actions.last()) {
                 (Err(OperateError::NotConnected), Some(Action::Disconnect {})) => Ok(()),
                 (done, _) => done.map_err(|error| error.to_string()),
@@ -279,7 +280,8 @@ impl CommandedSession {
                 Ok(())
             }
             ["state"] => {
-                // Waits for the end of the session's turn, so that the numbers are current.
+                // The call waits until the session has finished its current work, so that the
+                // sequence numbers are current.
                 drop(handle.store_failure());
                 let (next_in, next_out) = handle.next_numbers();
                 let logged_on = handle.is_logged_on();
@@ -305,7 +307,8 @@ impl CommandedSession {
                 {
                     Ok(Sent::Stored(seq)) => self.show_stored(seq),
                     Ok(_) => {}
-                    // A Logon(A) is in progress, or the queue is full; an event reports the end.
+                    // A Logon(A) is in progress, or the send queue is full. The send is repeated
+                    // after the next event or one millisecond.
                     Err(SendError::NotLoggedOn | SendError::WouldBlock { .. }) => {
                         let _ = self.events.recv_timeout(Duration::from_millis(1));
                         continue;
@@ -318,7 +321,7 @@ impl CommandedSession {
         Ok(())
     }
 
-    /// Reports a message stored without a connection, because such a message does not pass
+    /// Reports a message that was stored without a connection, because such a message does not pass
     /// `on_wire`.
     fn show_stored(&self, seq: u64) {
         if let Ok(Some(frame)) = self.handle.sent_message(seq) {

@@ -33,7 +33,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    // All scripts are opened before the first script runs.
+    // All scripts are opened before the first script runs, so that a missing file is reported at
+    // once.
     for script in &args.scripts {
         if let Err(error) = std::fs::File::open(script) {
             return failed(&format!("{}: {error}", script.display()));
@@ -55,7 +56,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     ExitCode::from(worst)
 }
 
-/// Runs a script. Returns the exit code of its client.
+/// Runs a script in its own test client. Returns the client's exit code.
 fn play(args: &Args, script: &Path) -> Result<u8, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let client = Command::new(program)

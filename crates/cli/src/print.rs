@@ -1,4 +1,4 @@
-//! `transfix print`: prints messages with the names of the dictionary.
+//! `transfix print`: prints messages with the names from their dictionary.
 //!
 //! Invariant: a damaged message is printed as far as possible, and marked as damaged.
 
@@ -62,7 +62,7 @@ pub(crate) struct Args {
     color: Color,
 }
 
-/// When colours are used.
+/// Choice when the output is colored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Color {
     #[default]
@@ -79,8 +79,8 @@ impl Color {
         self.palette_for(io::stdout().is_terminal(), wants_none)
     }
 
-    /// Returns the palette. `is_terminal` states whether the output is a terminal, `wants_none`
-    /// whether the user disables colors.
+    /// Returns the colors of the output. `is_terminal` is true if the output is a terminal,
+    /// `wants_none` if the user disables colors.
     const fn palette_for(self, is_terminal: bool, wants_none: bool) -> &'static Palette {
         match self {
             Self::Always => &Palette::ANSI,
@@ -109,7 +109,7 @@ struct Selection {
     conditions: Vec<Condition>,
 }
 
-/// A field and its value, as the user writes them.
+/// A field and a value as written by the user, before their names are looked up.
 #[derive(Clone, Debug)]
 struct Condition {
     name: String,
@@ -126,7 +126,7 @@ fn condition(text: &str) -> Result<Condition, String> {
     Ok(Condition { name: name.to_owned(), value: value.to_owned() })
 }
 
-/// Returns the error for a name that no field has.
+/// Returns the error for a name that belongs to no field.
 fn unknown(name: &str, dictionaries: &mut Dictionaries) -> String {
     let names = dictionaries.field_names();
     let near = nearest(name, names.iter().map(String::as_str));
@@ -135,7 +135,7 @@ fn unknown(name: &str, dictionaries: &mut Dictionaries) -> String {
 }
 
 impl Selection {
-    /// Looks up fields and messages by name.
+    /// Looks up the field and message names of the options in the dictionaries.
     fn resolved(&self, dictionaries: &mut Dictionaries) -> Result<printer::Selection, String> {
         let mut fields = Vec::new();
         for Condition { name, value } in &self.conditions {
@@ -148,7 +148,7 @@ impl Selection {
     }
 }
 
-/// Prints the messages.
+/// Prints the messages of all files that the user names.
 pub(crate) fn run(args: &Args) -> ExitCode {
     let selected = args.dictionary.load().and_then(|mut dictionaries| {
         let selection = args.selection.resolved(&mut dictionaries)?;
@@ -165,7 +165,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     end(printer, args.summary, done)
 }
 
-/// Prints the messages that `read` passes to the printer.
+/// Prints the messages that `read` passes to the printer, and returns the exit code.
 pub(crate) fn print(
     dictionary: &Choice,
     (one_line, summary): (bool, bool),
@@ -182,7 +182,7 @@ pub(crate) fn print(
     end(printer, summary, done)
 }
 
-/// Prints all files; an unreadable file does not stop the others.
+/// Prints all files; after an unreadable file, the next file is printed.
 fn files(args: &Args, printer: &mut Printer<impl Write>) -> Result<(), Failure> {
     let (mask, delimiter) = (args.masking.mask(), args.delimiter.map(Into::into));
     let mut unreadable = Vec::new();

@@ -1,4 +1,4 @@
-//! `transfix run`: a gateway without its own application. Rules of a file route messages between
+//! `transfix run`: a gateway without its own application. Rules in a file route messages between
 //! sessions, programs at a Unix socket, and files.
 
 use std::path::PathBuf;
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Reads the settings and the routes.
+/// Reads and checks the settings and the routes, or returns all errors.
 ///
 /// # Errors
 /// Returns all errors of the settings, or else all errors of the routes.
@@ -87,7 +87,7 @@ fn read(args: &Args) -> Result<(Settings, Routes), Vec<String>> {
     Ok((settings, routes))
 }
 
-/// Default file of routes, used if it exists.
+/// Default name of the file with the routes, used if the file exists.
 const ROUTES: &str = "routes.toml";
 
 fn serve(args: &Args, settings: Settings, routes: Routes) -> Result<bool, NotStarted> {
@@ -107,7 +107,7 @@ fn serve(args: &Args, settings: Settings, routes: Routes) -> Result<bool, NotSta
     orderly
 }
 
-/// Applies the present settings and routes.
+/// Reads the settings and the routes again, and applies the changes.
 ///
 /// # Errors
 /// Returns all errors of both files; then nothing has changed.

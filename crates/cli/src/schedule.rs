@@ -1,4 +1,5 @@
-//! `transfix schedule`: prints the next windows of each session of a settings file.
+//! `transfix schedule`: prints the next times at which the sessions of a settings file open and
+//! close.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -116,7 +117,7 @@ fn describe(args: &Args, session: &SessionSettings, from: Timestamp) -> Result<S
     Ok(text)
 }
 
-/// Formats a duration, such as `8 h 30 min`.
+/// Formats the length of a session window, such as `8 h 30 min`.
 fn lasts(window: Interval) -> String {
     let seconds = window.close.since(window.open) / 1_000_000_000;
     let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);

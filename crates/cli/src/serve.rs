@@ -59,7 +59,7 @@ pub(crate) struct Args {
 /// Prints the messages and events of the venue.
 struct Printer {
     show: Show,
-    /// Limits the lines about connections.
+    /// Rate limit for lines about connections.
     lines: Bounded,
 }
 
@@ -68,7 +68,7 @@ impl Printer {
         Self { show, lines: Bounded::default() }
     }
 
-    /// Prints a line that any client can cause, in a limited number.
+    /// Prints a line that any client can cause, unless the rate limit is exceeded.
     fn bounded(&mut self, text: String) {
         if let Some(line) = self.lines.line(transfix::clock::monotonic_ns(), text) {
             self.show.line(&line);
@@ -124,7 +124,7 @@ fn serve(args: &Args, settings: Settings) -> Result<bool, NotStarted> {
         venues.push(venue(session, Ids::new(start, n), args.quiet)?);
     }
     venues.reverse();
-    // The engine requests the applications in the order of the file.
+    // `Engine::start` requests the applications in the order of the sessions in the file.
     let engine = Engine::start(&settings, |_| match venues.pop() {
         Some(venue) => venue,
         None => unreachable!("each session has a venue"),
@@ -138,8 +138,8 @@ fn serve(args: &Args, settings: Settings) -> Result<bool, NotStarted> {
     steer(&args.settings, (engine, settings), asked, go_over, application)
 }
 
-/// Runs the engine until a stop is requested. `go_over` applies the changed settings file, and
-/// `application` creates the applications of added sessions.
+/// Runs the engine until a stop is requested. `go_over` applies the changed settings file;
+/// `application` creates the application of an added session.
 pub(crate) fn steer(
     path: &Path,
     (mut engine, mut settings): (Engine, Settings),
@@ -173,16 +173,16 @@ pub(crate) fn steer(
             other => dynamic::carry_out((&mut engine, &mut settings), other, &mut application),
         };
         match by {
-            // The audit has recorded the request already.
+            // The administration has already recorded this request in the audit.
             Some(request) => request.answer(act()),
-            // The log reports errors.
+            // The result is dropped, because the audit and the log report errors.
             None => drop(admin.audited(&signal, &action, act)),
         }
         asked.is_busy.store(false, Ordering::Release);
     }
     say("stopping");
     supervisor(&[NotifyState::Stopping]);
-    // The operator who requested the stop receives an answer first.
+    // The console is closed first, which sends the answer to the operator who requested the stop.
     drop(console);
     let mut orderly = true;
     for outcome in engine.stop(LOGOUT_TIME) {
@@ -192,7 +192,7 @@ pub(crate) fn steer(
     Ok(orderly)
 }
 
-/// Applies the present settings file. Returns a description of the changes.
+/// Reads the settings file again, and applies the changes. Returns a description of the changes.
 ///
 /// # Errors
 /// Returns all errors of the file; then nothing has changed.
@@ -204,7 +204,7 @@ fn reloaded(
     let since = NotifyState::monotonic_usec_now().ok();
     let reloading: Vec<_> = [NotifyState::Reloading].into_iter().chain(since).collect();
     supervisor(&reloading);
-    // All steps that can fail come before the first change.
+    // The certificate is read before anything changes, because reading may fail.
     let certificate = console.map_or(Ok(None), AdminServer::read_certificate);
     let done = certificate.map_err(|error| vec![error.to_string()]).and_then(|certificate| {
         let (new, mut done) = go_over(engine, settings)?;
@@ -229,30 +229,30 @@ fn reloaded(
 /// Maximum time for counterparties to answer a Logout(5).
 pub(crate) const LOGOUT_TIME: Duration = Duration::from_secs(10);
 
-/// Reports the program's state to systemd, if systemd started the program.
+/// Reports the program's state to systemd. Has no effect if systemd did not start the program.
 fn supervisor(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::warn!(%error, "the program could not report its state to systemd");
     }
 }
 
-/// A request from outside.
+/// A request by a signal or an operator.
 #[derive(Debug)]
 enum OutsideRequest {
     /// SIGHUP.
     Reload,
-    /// The request of an operator.
+    /// An operator's request from the administration.
     RequestQueue(Request),
-    /// Stop of the program.
+    /// SIGINT, SIGTERM, or SIGHUP after the terminal was closed.
     Stop,
 }
 
-/// Queue of signals and operators' requests. A thread receives the signals, so that a stop during a
-/// reload or logout is acknowledged at once.
+/// Queue of signals and operators' requests. A separate thread receives the signals, so that a stop
+/// signal during a reload or logout is acknowledged at once.
 pub(crate) struct RequestQueue {
     wishes: Receiver<OutsideRequest>,
     to: Sender<OutsideRequest>,
-    /// Requests that arrived meanwhile.
+    /// Received requests that have not been performed yet.
     later: VecDeque<OutsideRequest>,
     is_busy: Arc<AtomicBool>,
 }
@@ -267,8 +267,8 @@ impl RequestQueue {
         let has_terminal = stdin().is_terminal();
         let listen = move || {
             for signal in signals.forever() {
-                // After the terminal is closed, standard input is no terminal; SIGHUP then means a
-                // stop.
+                // If the terminal was closed, standard input is no longer a terminal, and SIGHUP
+                // requests a stop instead of a reload.
                 let is_closed = has_terminal && !stdin().is_terminal();
                 let is_reload = signal == SIGHUP && !is_closed;
                 let wish = if is_reload { OutsideRequest::Reload } else { OutsideRequest::Stop };
@@ -285,18 +285,18 @@ impl RequestQueue {
         Ok(Self { wishes, to, later: VecDeque::new(), is_busy })
     }
 
-    /// Adds the requests of operators to the queue.
+    /// Passes the operators' requests from the administration to the queue.
     fn take_requests(&self, admin: &Admin) {
         let to = self.to.clone();
         // If the program is ending, the send fails and the operator receives an error.
         admin.take_requests(move |request| drop(to.send(OutsideRequest::RequestQueue(request))));
     }
 
-    /// Returns the next request; a stop comes before other requests.
+    /// Waits for the next request and returns it. A stop comes before other requests.
     fn next(&mut self) -> OutsideRequest {
         self.later.extend(self.wishes.try_iter());
         if self.later.is_empty() {
-            // `self` holds a sender, so the receive never fails.
+            // `self` holds a sender, so the channel is never closed and the receive never fails.
             self.later.extend(self.wishes.recv());
             self.later.extend(self.wishes.try_iter());
         }
@@ -309,12 +309,13 @@ impl RequestQueue {
     }
 }
 
-/// Reports the errors of a reload as events, so that a slow reader blocks nothing.
+/// Reports the errors of a reload as events, so that a slow reader of standard error cannot block
+/// the program.
 fn complain<'a>(why: impl Iterator<Item = &'a str>) {
     why.for_each(|why| tracing::error!("reload: {why}"));
 }
 
-/// Prints the listening addresses.
+/// Prints the addresses on which the engine listens.
 pub(crate) fn say_where(engine: &Engine) {
     for address in engine.listening() {
         let with = if engine.listens_with_tls(*address) { " with TLS" } else { "" };
@@ -322,7 +323,7 @@ pub(crate) fn say_where(engine: &Engine) {
     }
 }
 
-/// Applies the present settings file.
+/// Reads the settings file again, and applies the changes to the venue's sessions.
 ///
 /// # Errors
 /// Returns all errors of the file; then nothing has changed.
@@ -336,13 +337,14 @@ fn reload(
     let to = to.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     Runner::Serve.refuses(&args.settings, &to).map_or(Ok(()), |why| Err(one(why)))?;
     let start = transfix::clock::now().utc;
-    // All steps that can fail come before the first change.
+    // The printers are created before anything changes, because their dictionaries may be
+    // unreadable.
     let shows: Result<Vec<_>, _> = to.sessions.iter().map(|one| show(one, args.quiet)).collect();
     let mut shows: Vec<_> = shows.map_err(one)?.into_iter().map(Some).collect();
     let done = engine.reload(from, &to, LOGOUT_TIME, |id| {
         let n = to.sessions.iter().position(|session| session.id() == *id);
-        // A session that failed to start with its new settings is started again with its old
-        // settings.
+        // The first request for a session uses its new settings. A second request means that the
+        // start failed, so the session starts again with its old settings.
         let first = n.and_then(|n| Some((&to.sessions[n], shows.get_mut(n)?.take()?)));
         let old = || from.sessions.iter().find(|session| session.id() == *id);
         let (session, show) = match first {

@@ -111,7 +111,8 @@ fn check(check: &Check) -> ExitCode {
         Ok(settings) => {
             let review = Review::of(&settings);
             (errors, warnings) = (review.errors, review.warnings);
-            // Only the administration can read its users file.
+            // The check of the engine does not read the users file, so the administration checks it
+            // here.
             let of_admin = administered::errors(&settings);
             let new = of_admin.into_iter().filter(|error| !errors.contains(error));
             errors.extend(new.collect::<Vec<_>>());
@@ -125,7 +126,7 @@ fn check(check: &Check) -> ExitCode {
             }
         }
         Err(found) => {
-            // An unreadable file gives a single error without a line.
+            // A single error without a line means that the file cannot be read.
             if let [error] = &found[..]
                 && error.line().is_none()
             {
@@ -151,12 +152,13 @@ fn check(check: &Check) -> ExitCode {
     if is_good { done } else { ExitCode::FAILURE }
 }
 
-/// Groups the sessions by the next window of their schedule.
+/// Returns the times at which the sessions open or close next; sessions with the same time share a
+/// line.
 fn opens(settings: &Settings) -> String {
     let now = clock::now().utc;
     let mut alike: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for session in &settings.sessions {
-        // An invalid schedule is reported as an error of the file.
+        // The check of the file already reports an invalid schedule.
         let next = schedule::next(session, now).unwrap_or_default();
         alike.entry(next).or_default().push(session.id().to_string());
     }

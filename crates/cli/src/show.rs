@@ -9,9 +9,9 @@ use transfix_text::print::{self, Palette};
 
 use crate::foreign;
 
-/// Prints a line for the user, with foreign text made safe.
+/// Prints a line for the user, in which control characters of foreign text are escaped.
 pub(crate) fn say(text: &str) {
-    // A closed pipe is no reason to stop trading.
+    // The result is ignored, because a closed pipe must not stop trading.
     let _ = writeln!(std::io::stdout(), "{}", foreign::lines(text));
 }
 
@@ -20,19 +20,20 @@ pub(crate) fn say(text: &str) {
 /// Invariant: the number of lines grows with time, not with the number of connections.
 #[derive(Debug, Default)]
 pub(crate) struct Bounded {
-    /// Monotonic time at which [`Self::AT_ONCE`] lines may be printed again, in nanoseconds.
+    /// Monotonic time at which the limiter again allows [`Self::AT_ONCE`] lines at once, in
+    /// nanoseconds.
     full_at_ns: u64,
     left_out: u64,
 }
 
 impl Bounded {
-    /// Number of lines that may be printed at once.
+    /// Maximum number of lines that may be printed at once.
     const AT_ONCE: u64 = 20;
     /// Time after which one more line may be printed, in nanoseconds.
     const ONE_MORE_NS: u64 = 10_000_000_000;
 
-    /// Returns the line to print, with the number of suppressed lines before it. Returns `None` if
-    /// the limit is exceeded.
+    /// Returns the line to print, with the number of lines suppressed before. Returns `None` if the
+    /// limit is exceeded.
     pub(crate) fn line(&mut self, now_ns: u64, text: String) -> Option<String> {
         let full_at_ns = self.full_at_ns.max(now_ns) + Self::ONE_MORE_NS;
         if full_at_ns > now_ns + Self::AT_ONCE * Self::ONE_MORE_NS {
@@ -47,37 +48,38 @@ impl Bounded {
     }
 }
 
-/// Formats a count, such as `1 message` or `2 messages`.
+/// Formats a count with its noun, such as `1 message` or `2 messages`.
 pub(crate) fn count(n: u64, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
-/// Prints frames as `12:34:56.789 -> NewOrderSingle(D) seq 5 CLIENT->VENUE  ClOrdID=1 …`.
+/// Prints each frame as a line such as
+/// `12:34:56.789 -> NewOrderSingle(D) seq 5 CLIENT->VENUE  ClOrdID=1 …`.
 pub(crate) struct Show {
-    /// Dictionaries of the session; `None` to print no frames.
+    /// Dictionaries of the session; without them, frames are not printed.
     dictionaries: Option<SessionDictionaries>,
     index: FieldIndex,
     prefix: &'static str,
     mask: Mask,
-    /// Function that prints above the line being typed; `None` for standard output.
+    /// Function that prints a line above the line being typed; `None` prints to standard output.
     sink: Option<Box<dyn FnMut(String) + Send>>,
 }
 
 impl Show {
-    /// Creates a printer of the session's messages; `prefix` starts each line.
+    /// Creates a printer for the messages of a session; each line starts with `prefix`.
     pub(crate) fn new(session: &SessionSettings, prefix: &'static str) -> Result<Self, String> {
         let dictionaries = session.dictionaries()?;
         let (index, mask) = (dictionaries.index(), session.mask());
         Ok(Self { dictionaries: Some(dictionaries), index, prefix, mask, sink: None })
     }
 
-    /// Creates a printer of plain lines only, which needs no dictionaries.
+    /// Creates a printer that prints plain lines but no frames, and needs no dictionaries.
     pub(crate) fn quiet() -> Self {
         let (index, mask) = (FieldIndex::default(), Mask::default());
         Self { dictionaries: None, index, prefix: "", mask, sink: None }
     }
 
-    /// Sets the function that prints the lines.
+    /// Sets the function that prints the lines; `None` prints to standard output.
     pub(crate) fn through(mut self, sink: Option<Box<dyn FnMut(String) + Send>>) -> Self {
         self.sink = sink;
         self

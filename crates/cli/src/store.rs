@@ -1,4 +1,5 @@
-//! `transfix store`: shows stores of sessions, and changes a store on an operator's request.
+//! `transfix store`: shows the stores of sessions, and changes a store when an operator requests
+//! it.
 //!
 //! Invariant: only `set-next` and `queue --clear` change an existing store, and only while no
 //! process has the store open.
@@ -79,12 +80,12 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Imports a store that settings of QuickFIX name.
+/// Imports a store of QuickFIX whose location comes from converted settings.
 pub(crate) fn import_found(dialect: Dialect, found: &ForeignStore) -> ExitCode {
     import::found(dialect, found)
 }
 
-/// Returns the path if it is the directory of a store.
+/// Returns the path if it is the directory of a store, otherwise an error.
 fn existing(path: &Path) -> Result<&Path, String> {
     if path.is_file() {
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
@@ -108,9 +109,11 @@ fn existing(path: &Path) -> Result<&Path, String> {
     Ok(path)
 }
 
-/// Returns the remedy for a store of which only the lock file is left.
+/// Returns an explanation and the remedy if only the lock file of a store is left. Returns `None`
+/// for other directories.
 fn gone(dir: &Path) -> Option<String> {
-    // The lock file is empty until the first segment is complete.
+    // The engine writes to the lock file when the first segment is complete, so an empty lock file
+    // means that nothing was lost.
     let is_noted = std::fs::metadata(dir.join("lock")).is_ok_and(|found| found.len() > 0);
     (is_noted && !holds_store(dir)).then(|| {
         let dir = dir.display();
@@ -123,7 +126,7 @@ fn gone(dir: &Path) -> Option<String> {
     })
 }
 
-/// Opens a new file, or standard output without a path.
+/// Creates a new file for the output, or returns standard output if there is no path.
 fn output(path: Option<&PathBuf>) -> Result<Box<dyn Write>, String> {
     let Some(path) = path else { return Ok(Box::new(BufWriter::new(io::stdout().lock()))) };
     match std::fs::File::create_new(path) {
@@ -132,12 +135,12 @@ fn output(path: Option<&PathBuf>) -> Result<Box<dyn Write>, String> {
     }
 }
 
-/// Prints the text.
+/// Prints a text to standard output.
 fn say(text: impl Display) -> Result<(), Failure> {
     Ok(writeln!(io::stdout(), "{}", foreign::lines(&text.to_string()))?)
 }
 
-/// Prints the reason of a refusal and returns exit code 1.
+/// Prints the reason why the command is refused, and returns exit code 1.
 fn refused(why: impl Display) -> ExitCode {
     let _ = writeln!(io::stderr(), "transfix: {}", foreign::lines(&why.to_string()));
     ExitCode::FAILURE
@@ -147,7 +150,7 @@ fn moment(time_ns: u64) -> Timestamp {
     Timestamp(i64::try_from(time_ns).unwrap_or(i64::MAX))
 }
 
-/// Formats a size, such as `17 bytes` or `1.5 MiB`.
+/// Formats a number of bytes, such as `17 bytes` or `1.5 MiB`.
 fn size(bytes: u64) -> String {
     let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
     let unit = units.into_iter().find(|(_, shift)| bytes >> shift > 0);

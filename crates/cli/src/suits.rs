@@ -1,10 +1,10 @@
-//! Determines which verbs can run the sessions of a settings file.
+//! Determines which verbs can run the sessions of a settings file, to name them in errors.
 
 use std::path::Path;
 
 use transfix::{Review, Role, Settings};
 
-/// A verb that runs sessions.
+/// A verb of the program that runs sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Runner {
     Serve,
@@ -13,7 +13,7 @@ pub(crate) enum Runner {
 }
 
 impl Runner {
-    /// All verbs; the last verb runs any sessions.
+    /// All verbs that run sessions; the last can run the sessions of any file.
     const ALL: [Self; 3] = [Self::Serve, Self::Connect, Self::Run];
 
     const fn verb(self) -> &'static str {
@@ -24,7 +24,7 @@ impl Runner {
         }
     }
 
-    /// Returns the reason why this verb cannot run the sessions, with the verbs that can.
+    /// Returns an error if this verb cannot run the sessions; the error names the verbs that can.
     pub(crate) fn refuses(self, path: &Path, settings: &Settings) -> Option<String> {
         let shown = path.display();
         let why = match self {
@@ -40,7 +40,7 @@ impl Runner {
     }
 }
 
-/// Returns the commands that can run these sessions, judged by roles and number of sessions.
+/// Returns the commands that can run these sessions, according to roles and number of sessions.
 pub(crate) fn suited(path: &Path, settings: &Settings) -> Vec<String> {
     let suits = |runner: &Runner| match runner {
         Runner::Serve => not_served(settings).is_none(),

@@ -1,4 +1,5 @@
-//! `transfix tls check`: shows the certificates of a counterparty and the first TLS error.
+//! `transfix tls check`: connects to a counterparty, shows its certificates, and explains the first
+//! TLS error.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -72,7 +73,7 @@ struct Check {
     timeout: u64,
 }
 
-/// Checks the syntax of `host:port`; the name is resolved later.
+/// Checks that the text has the form `host:port`. The host name is resolved later.
 fn address(text: &str) -> Result<String, String> {
     let Some((host, port)) = text.rsplit_once(':') else {
         return Err(format!("the address has no port; write host:port, such as {text}:4001"));
@@ -147,7 +148,7 @@ fn describe(text: &mut String, n: usize, certificate: &Certificate) {
     let _ = writeln!(text, "   fingerprint  sha256:{sha256}");
 }
 
-/// Formats a time in UTC, up to the year 2262.
+/// Formats a time in UTC; times after the year 2262 are not supported.
 fn moment(unix_s: i64) -> String {
     match unix_s.checked_mul(1_000_000_000) {
         Some(ns) => Timestamp(ns).to_string()[..17].to_owned(),

@@ -39,7 +39,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    // Errors are printed before the terminal switches to the full screen.
+    // The first request is made before the terminal switches to full screen, so that an error is
+    // printed normally.
     let first = match args.to.sessions() {
         Ok(sessions) => sessions,
         Err(error) => return error.exit(),
@@ -59,26 +60,26 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Result of a poll: all sessions and the details of the selected session, or an error.
+/// Result of a poll: all sessions and the details of the selected session, or an error text.
 type PollResult = Result<(Vec<Value>, Value), String>;
 
-/// Identity of the selected session.
+/// Identity of the selected session, shared with the polling thread.
 type SelectedSession = Arc<Mutex<Option<String>>>;
 
-/// Polls the engine in a separate thread, so that a slow engine does not block the keyboard.
+/// Starts a thread that polls the engine, so that a slow engine does not block the keyboard.
 fn looks(args: &Args, chosen: SelectedSession) -> io::Result<Receiver<PollResult>> {
     let (to, looks) = channel();
     let (engine, every) = (args.to.clone(), Duration::from_secs(args.every));
     let look = move || {
         let sessions = engine.sessions()?;
         let id = chosen.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // If the session is gone, the details stay empty.
+        // If the selected session was removed, its details are empty.
         let more = id.and_then(|id| engine.session(&id).ok()).unwrap_or_default();
         Ok((sessions, more))
     };
     let thread = std::thread::Builder::new().name("looks".to_owned());
     thread.spawn(move || {
-        // The channel has no messages; each receive waits for the interval.
+        // The channel never receives a message; each receive is a pause of one interval.
         let (_stop, pause) = channel::<()>();
         while pause.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
             if to.send(look().map_err(|error: Failure| error.to_string())).is_err() {
@@ -89,7 +90,7 @@ fn looks(args: &Args, chosen: SelectedSession) -> io::Result<Receiver<PollResult
     Ok(looks)
 }
 
-/// Columns of the table, also the sort keys.
+/// Titles of the columns; the table can be sorted by each column.
 const COLUMNS: [&str; 10] = [
     "session",
     "state",
@@ -107,7 +108,7 @@ const COLUMNS: [&str; 10] = [
 #[derive(Default)]
 struct Screen {
     sessions: Vec<SessionRow>,
-    /// Counters of the last poll, for rates.
+    /// Counters of the previous poll, by session, from which rates are computed.
     before: HashMap<String, Counts>,
     error: Option<String>,
     filter: String,
@@ -115,11 +116,11 @@ struct Screen {
     only_problems: bool,
     sort: Option<usize>,
     chosen: TableState,
-    /// Details of the session that was selected at the last poll.
+    /// Details of the session that was selected at the latest poll.
     more: Value,
 }
 
-/// Counters of a session at one time.
+/// Message counters of a session, with the time of the poll.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     at_ns: u64,
@@ -128,13 +129,13 @@ struct Counts {
     bytes: u64,
 }
 
-/// A session as a table row.
+/// A session as a row of the table.
 struct SessionRow {
     cells: [String; COLUMNS.len()],
-    /// Sort keys of the numeric columns.
+    /// Sort keys of the row, one for each column; used for numeric columns.
     keys: [f64; COLUMNS.len()],
     has_problem: bool,
-    /// Text about the last end of a connection.
+    /// Text about the end of the session's latest connection.
     end: String,
 }
 
@@ -182,13 +183,13 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// Returns the value as one line that is safe for a terminal.
+/// Returns the value as one line, with control characters escaped for the terminal.
 fn shown(value: &Value) -> String {
     Foreign(&text(value)).to_string()
 }
 
 impl Screen {
-    /// Updates the screen with the sessions of a poll.
+    /// Updates the rows and rates with the result of a poll.
     fn see(&mut self, sessions: &[Value], now_ns: u64) {
         let mut before = std::mem::take(&mut self.before);
         self.sessions = sessions
@@ -209,7 +210,7 @@ impl Screen {
             .collect();
     }
 
-    /// Handles a key. Returns `true` for the end of the program.
+    /// Handles a key. Returns `true` if the key ends the program.
     fn key(&mut self, key: KeyCode) -> bool {
         if self.is_typing {
             match key {
@@ -244,7 +245,7 @@ impl Screen {
         false
     }
 
-    /// Returns the visible sessions in order: problems first, or by the sort column.
+    /// Returns the visible rows in order: sessions with problems first, or by the chosen column.
     fn rows(&self) -> Vec<&SessionRow> {
         let filter = self.filter.to_lowercase();
         let is_shown = |one: &&SessionRow| {
@@ -265,7 +266,8 @@ impl Screen {
         self.rows().get(self.chosen.selected()?).map(|one| one.cells[0].clone())
     }
 
-    /// Returns the latency of the selected session by stage, if already polled.
+    /// Returns the selected session's latency as rows, one for each stage; empty before the first
+    /// poll.
     fn times(&self) -> Vec<Row<'static>> {
         let id = self.chosen_id();
         if id.is_none() || self.more["id"].as_str() != id.as_deref() {
@@ -344,7 +346,7 @@ impl Screen {
     }
 }
 
-/// Returns the table of a session's latency.
+/// Returns the table with the latency of a session by stage.
 fn stages(times: Vec<Row<'static>>) -> Table<'static> {
     let header = ["stage", "count", "p50 µs", "p99 µs", "p99.9 µs", "max µs", ""];
     let widths = [16, 12, 10, 10, 10, 10, 8].map(Constraint::Length);

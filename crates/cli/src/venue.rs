@@ -1,4 +1,4 @@
-//! A small matching venue: the acceptor of `demo` and `serve`.
+//! A small matching venue, used as the acceptor of `demo` and `serve`.
 
 pub(crate) mod book;
 
@@ -15,19 +15,19 @@ use transfix_store::journal;
 
 use book::{Answer, Book, Event, Ids, Order};
 
-/// Observer of the venue's events, for printing and counting.
+/// Receives the venue's events, to print or count them.
 pub(crate) trait Watch: Send {
     /// Called for each received or sent message.
     fn message(&mut self, direction: transfix::Direction, frame: &[u8]) {
         let _ = (direction, frame);
     }
 
-    /// Called after the book was rebuilt from the journal.
+    /// Called after the order book was rebuilt from the journal; `orders` is the number of orders.
     fn recovered(&mut self, id: &SessionId, orders: u64) {
         let _ = (id, orders);
     }
 
-    /// Called if the book could not be rebuilt; orders are rejected then.
+    /// Called if the order book could not be rebuilt. Until it is rebuilt, orders are rejected.
     fn not_recovered(&mut self, id: &SessionId, why: &str) {
         let _ = (id, why);
     }
@@ -37,19 +37,20 @@ pub(crate) trait Watch: Send {
         let _ = (id, peer);
     }
 
-    /// Called after the end of a connection.
+    /// Called after the end of a connection, with its reason.
     fn ended(&mut self, id: &SessionId, why: Disconnect) {
         let _ = (id, why);
     }
 }
 
-/// Application of one session of the venue.
+/// The application of one of the venue's sessions.
 pub(crate) struct Venue<W> {
     book: Book,
-    /// Messages from which the book was built, in order: MsgSeqNum(34) and the message.
+    /// Messages that the book was built from, in order: MsgSeqNum(34) and the message.
     taken: Vec<(u64, Vec<u8>)>,
     watch: W,
-    /// Journal from which the book must be rebuilt before orders are accepted.
+    /// Path of the journal, if the book must be rebuilt before orders are accepted; otherwise
+    /// `None`.
     unread: Option<PathBuf>,
 }
 
@@ -59,12 +60,12 @@ impl<W: Watch> Venue<W> {
         Self { book: Book::new(ids), taken: Vec::new(), watch, unread: None }
     }
 
-    /// Creates a venue and rebuilds its book from the orders in the session's journal; requires
-    /// `keep_inbound` in the settings. A session without a journal has an empty book. Resting
-    /// orders keep their reported OrderID(37), if the journal contains the reports.
+    /// Creates a venue, and rebuilds its book from the orders in the session's journal, which
+    /// requires `keep_inbound`. Without a journal the book is empty. A resting order keeps its
+    /// reported OrderID(37), if the journal contains the report.
     ///
-    /// If the journal is unreadable, the book is rebuilt at the next logon. At that time the engine
-    /// has opened the store.
+    /// If the journal is unreadable, the book is rebuilt at the next logon, because the engine has
+    /// opened the store by then.
     pub(crate) fn recover(id: &SessionId, store_path: PathBuf, ids: Ids, watch: W) -> Self {
         let mut venue = Self::new(ids, watch);
         venue.unread = Some(store_path);
@@ -72,7 +73,7 @@ impl<W: Watch> Venue<W> {
         venue
     }
 
-    /// Rebuilds the book, if still pending.
+    /// Rebuilds the book from the journal, if this failed before.
     fn read_journal(&mut self, id: &SessionId) {
         let Some(path) = self.unread.take() else { return };
         match self.rebuild(&path) {
@@ -100,7 +101,7 @@ impl<W: Watch> Venue<W> {
             let message = Message::parse(&stored.bytes, &mut index, CheckSumPolicy::Ignore);
             let Ok(message) = message else { continue };
             if direction == journal::Direction::Inbound {
-                // The journal already contains the answers.
+                // The answers are discarded, because the venue sent them before the restart.
                 let _ = self.take(stored.seq, &message);
             } else if let (Ok(id), Ok(order_id)) =
                 (message.text(tag::CL_ORD_ID), message.text(tag::ORDER_ID))
@@ -112,14 +113,14 @@ impl<W: Watch> Venue<W> {
         Ok(())
     }
 
-    /// Applies a message to the book.
+    /// Applies an order or a cancel request to the book. Returns the reports to send.
     fn take(&mut self, seq: u64, message: &Message<'_>) -> Result<Vec<Answer>, BusinessReject> {
         self.taken.push((seq, message.bytes().to_vec()));
         self.book.take(message)
     }
 
-    /// Rebuilds the book without the messages from this MsgSeqNum(34) on, because they will arrive
-    /// again.
+    /// Rebuilds the book without the messages whose MsgSeqNum(34) is `from` or higher, because they
+    /// will arrive again.
     fn undo(&mut self, from: u64) {
         while self.taken.pop_if(|(seq, _)| *seq >= from).is_some() {}
         let mut book = self.book.successor();
@@ -133,7 +134,7 @@ impl<W: Watch> Venue<W> {
         self.book = book;
     }
 
-    /// Returns the number of orders so far, accepted or rejected.
+    /// Returns the number of accepted and rejected orders so far.
     pub(crate) const fn orders(&self) -> u64 {
         self.book.orders()
     }
@@ -193,7 +194,7 @@ impl<W: Watch> Application for Venue<W> {
     }
 }
 
-/// Returns OrdStatus(39) and ExecType(150) for the version.
+/// Returns OrdStatus(39) and ExecType(150) of a report, in the form of the FIX version.
 const fn status(order: &Order, event: Event, begin_string: BeginString) -> (u8, u8) {
     let status = match event {
         Event::New => b'0',
@@ -202,13 +203,13 @@ const fn status(order: &Order, event: Event, begin_string: BeginString) -> (u8, 
         Event::Canceled => b'4',
         Event::Rejected(_) => b'8',
     };
-    // FIX 4.3: fills and partial fills became ExecType(150) F, Trade.
+    // Since FIX 4.3, fills and partial fills have the ExecType(150) F (Trade).
     let old = matches!(begin_string, BeginString::Fix40 | BeginString::Fix41 | BeginString::Fix42);
     let trade = matches!(event, Event::Trade { .. }) && !old;
     (status, if trade { b'F' } else { status })
 }
 
-/// Writes an ExecutionReport(8) that is valid in each version.
+/// Writes an ExecutionReport(8) with the fields that each FIX version requires.
 pub(crate) fn execution_report(
     body: &mut Body<'_>,
     begin_string: BeginString,
@@ -302,11 +303,12 @@ mod tests {
         assert_eq!(lost.len(), 3, "{lost:?}");
         venue.undo(8);
         let again = take(&mut venue, 8, sold);
-        // The trade of the resting order keeps the reported OrderID(37).
+        // After the undo, the report on the resting order has the OrderID(37) that was reported
+        // before.
         assert_eq!((&again[1].0, again[1].1, again[1].2), (&first[0].0, lost[1].1, 0));
         assert_eq!(again[2].1, lost[2].1);
         assert!(matches!(again[0].1, Event::New), "{again:?}");
-        // An undo without affected messages changes nothing.
+        // An undo from a higher number changes nothing.
         venue.undo(9);
         let more = take(&mut venue, 9, "11=c|55=EU|54=2|38=5|40=2|44=30|");
         assert_eq!((more.len(), more[0].2), (1, 5));

@@ -1,4 +1,4 @@
-//! The output of `transfix generate`, which must compile.
+//! The code that `transfix generate` writes compiles.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::fs;
@@ -24,7 +24,8 @@ fn engine() -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine").display().to_string()
 }
 
-/// Writes a skeleton of each kind into one workspace, so that the engine is compiled once.
+/// Writes a generated program of each kind into one workspace, so that the engine is compiled only
+/// once.
 fn write_skeletons(dir: &Path) {
     fs::write(
         dir.join("venue.xml"),
@@ -38,7 +39,8 @@ fn write_skeletons(dir: &Path) {
     .unwrap();
     let (engine, extra) = (engine(), "9001 VenueFlag BOOLEAN NewOrderSingle:Y,ExecutionReport");
     let common = ["--extra-field", extra, "--skeleton"];
-    // The engine is named by an absolute path and by a path relative to the current directory.
+    // A skeleton names the engine by an absolute path, another one by a path relative to the
+    // current directory.
     std::os::unix::fs::symlink(&engine, dir.join("engine")).unwrap();
     let acceptor = [
         "FIX42",
@@ -80,7 +82,7 @@ fn skeletons_compile_without_a_warning() {
     write_workspace(dir, "'venue', 'client', 'documented'");
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
     fs::copy(lock, dir.join("Cargo.lock")).unwrap();
-    // A permanent target directory, so that only the first run compiles the engine.
+    // The target directory is kept between runs, so that only the first run compiles the engine.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("skeletons");
     let checked = Command::new(env!("CARGO"))
         .args(["check", "--offline", "--quiet", "--workspace"])
@@ -106,7 +108,7 @@ fn skeletons_are_formatted() {
     assert!(formatted.status.success(), "{}", String::from_utf8_lossy(&formatted.stdout));
 }
 
-/// Writes the project that docs/messages.md describes, from the page's own snippets.
+/// Writes the project that docs/messages.md describes, from the snippets of that page.
 fn write_documented(dir: &Path) {
     let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/messages.md"));
     let page = page.unwrap();
@@ -131,7 +133,7 @@ fn write_documented(dir: &Path) {
     fs::write(dir.join("venue.xml"), snippet("xml", "base='FIX44'")).unwrap();
 }
 
-/// Returns the text of a file of the program.
+/// Returns the text of a file in the program's directory.
 fn text_of(program: &Path, file: &str) -> String {
     fs::read_to_string(program.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
@@ -188,7 +190,8 @@ fn a_skeleton_in_a_checkout_uses_that_checkout() {
     let said = expect(0, dir, &args);
     assert!(said.contains("the package transfix: ../crates/engine"), "{said}");
     let program = dir.join("my-venue");
-    // Cargo treats the program as its own workspace, although a workspace exists above.
+    // Cargo must treat the program as a workspace of its own, although a parent directory contains
+    // a workspace.
     let mut metadata = Command::new(env!("CARGO"));
     let metadata = metadata.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);
     let metadata = metadata.current_dir(&program).output().unwrap();

@@ -1,9 +1,8 @@
-//! A venue and a client, as real processes, are killed repeatedly while they trade. No order may be
-//! lost or duplicated. Each restart has its own mode, number of application threads, and
-//! durability.
+//! A venue and a client run as real processes, trade, and are killed repeatedly. No order may be
+//! lost or duplicated. At each restart, mode, number of application threads, and durability change.
 //!
-//! `TRANSFIX_KILLS=n` sets the number of kills. `TRANSFIX_SEED=x` repeats the times of a failed
-//! run, approximately. `TRANSFIX_PROGRAM=path` selects another build of the program.
+//! `TRANSFIX_KILLS=n` sets the number of kills. `TRANSFIX_SEED=x` repeats the approximate times of
+//! a failed run. `TRANSFIX_PROGRAM=path` selects another build of the program.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a failed test says which seed")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -20,20 +19,21 @@ use transfix_testkit::random::Random;
 use transfix_testkit::temp::TempDir;
 
 const KILLS: u64 = 100;
-/// The longest wait for an event that should happen at once. It is shorter than the timers of the
-/// session layer: 10 s for a Logon(A), 30 s for a heartbeat. Progress must need no timer.
+/// The time limit for events that need no timer. The limit is shorter than the timers of the
+/// session layer (10 s for a Logon(A), 30 s for a heartbeat). The test therefore fails if progress
+/// depends on a timer.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// The time between two looks at a journal.
-const GLANCE: Duration = Duration::from_millis(20);
-/// The number of looks for a report before its order is sent again.
-const GLANCES: usize = 100;
+/// The time between two checks of a journal.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// The number of checks for a report before the test sends the order again.
+const POLLS_MAX: usize = 100;
 
 fn program() -> PathBuf {
     let other = env::var_os("TRANSFIX_PROGRAM");
     other.map_or_else(|| env!("CARGO_BIN_EXE_transfix").into(), PathBuf::from)
 }
 
-/// One side: a running `transfix` and its output.
+/// The venue or the client: a running `transfix` process and its output.
 struct Side {
     child: Child,
     commands: ChildStdin,
@@ -67,7 +67,7 @@ impl Side {
         writeln!(self.commands, "{command}").unwrap();
     }
 
-    /// Skips lines up to a line with this text.
+    /// Reads lines up to and including a line with this text.
     fn wait_for(&self, text: &str) {
         loop {
             match self.lines.recv_timeout(PATIENCE) {
@@ -78,7 +78,8 @@ impl Side {
         }
     }
 
-    /// Waits for the end of the process, which has been asked to stop.
+    /// Waits for the end of a process that was asked to stop. Returns its exit status and its
+    /// remaining lines.
     fn ended(&mut self) -> (ExitStatus, Vec<String>) {
         let mut lines = Vec::new();
         loop {
@@ -94,13 +95,13 @@ impl Side {
 
 impl Drop for Side {
     fn drop(&mut self) {
-        // The process has ended already, unless the test has failed.
+        // The process is still running only if the test has failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The venue and the client with their settings and stores.
+/// A venue and a client with their settings and stores.
 struct Market {
     dir: TempDir,
     port: u16,
@@ -129,7 +130,7 @@ impl Market {
     fn kill_venue(&mut self, way: usize) {
         self.venue.child.kill().unwrap();
         self.venue.child.wait().unwrap();
-        // Drops earlier lines, so that later logons belong to the new venue.
+        // Drops the client's earlier lines, so that the next logon line belongs to the new venue.
         self.client.lines.try_iter().for_each(drop);
         self.venue = Self::venue(self.dir.path(), self.port, way);
     }
@@ -145,28 +146,28 @@ impl Market {
         [store("CLIENT/FIX.4.4-CLIENT-VENUE"), store("VENUE/FIX.4.4-VENUE-CLIENT")]
     }
 
-    /// Sends an order that does not trade, and waits until the client has its report. All earlier
-    /// messages in both directions have then arrived.
+    /// Sends an order that does not trade, and waits until the client has the report. The report
+    /// shows that all earlier messages in both directions have arrived.
     fn settle(&mut self, clock: &Clock) {
         for n in 0..10 {
             self.client.command("wait");
             let order = "55=EU|54=1|60=20261121-12:00:00|38=1|40=2|44=0.01";
             self.client.command(&format!("send D 11=last{n}|{order}"));
-            for _ in 0..GLANCES {
+            for _ in 0..POLLS_MAX {
                 if has_report(&self.stores()[0], &format!("\x0111=last{n}\x01")) {
                     return;
                 }
-                clock.pause(GLANCE);
+                clock.pause(POLL_INTERVAL);
             }
         }
         panic!("the last order is not answered");
     }
 }
 
-/// The number of ways to run a session.
-const WAYS: usize = 12;
+/// The number of combinations of mode, application threads and durability.
+const COMBINATIONS: usize = 12;
 
-/// Writes the settings of a side that runs in one of the [`WAYS`].
+/// Writes the settings of a venue or client for one of the [`COMBINATIONS`] combinations.
 fn settings(
     dir: &Path,
     (role, ours, theirs): (&str, &str, &str),
@@ -208,7 +209,7 @@ fn has_report(store: &Path, field: &str) -> bool {
     inbound.any(|bytes| bytes.windows(field.len()).any(|window| window == field.as_bytes()))
 }
 
-/// Waits without sleeping the thread.
+/// A timer that waits without `thread::sleep`.
 struct Clock {
     never: Receiver<()>,
     _sender: Sender<()>,
@@ -225,7 +226,7 @@ impl Clock {
     }
 }
 
-/// Prints the seed if the test fails.
+/// Prints the seed of the run if the test fails.
 struct Seed(u64);
 
 impl Drop for Seed {
@@ -244,7 +245,7 @@ fn kills_lose_and_double_nothing() {
     let clock = Clock::new();
     let mut market = Market::start();
     for _ in 0..number("TRANSFIX_KILLS").unwrap_or(KILLS) {
-        // One kill in four hits the sides while they start, recover and log on.
+        // In one case of four, the kill comes early, while the processes start, recover and log on.
         let (trades, micros) = match random.below(4) {
             0 => (false, 200_000),
             _ => (true, 12_000),
@@ -255,7 +256,7 @@ fn kills_lose_and_double_nothing() {
         let orders = 1 + random.below(60);
         market.client.command(&format!("wait\nburst {orders}"));
         clock.pause(Duration::from_micros(random.below(micros) as u64));
-        let way = random.below(WAYS);
+        let way = random.below(COMBINATIONS);
         if random.below(2) == 0 {
             market.kill_venue(way);
         } else {

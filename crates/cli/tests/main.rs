@@ -1,4 +1,4 @@
-//! All tests of the program that can run in parallel.
+//! All tests of `transfix` that may run in parallel.
 
 mod command_line;
 mod generate;

@@ -1,4 +1,4 @@
-//! `transfix store` as users call it, on our stores and on stores of the QuickFIX family.
+//! `transfix store` as users call it: on Transfix stores, and on stores of QuickFIX engines.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::fs;
@@ -11,7 +11,7 @@ use transfix_store::journal::{self, Event};
 use transfix_store::{FileStore, Kind, LOGGED_ON, Options, Record, Store};
 use transfix_testkit::temp::TempDir;
 
-/// The output and exit code of a call.
+/// The output and the exit code of a finished `transfix` command.
 #[derive(Debug)]
 struct Run {
     code: i32,
@@ -26,14 +26,14 @@ fn run(args: &[&str]) -> Run {
     Run { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-/// Runs the program and checks its exit code.
+/// Runs the program and checks its exit code. Returns the output.
 fn expect(code: i32, args: &[&str]) -> Run {
     let run = run(args);
     assert_eq!(run.code, code, "{args:?}: {run:#?}");
     run
 }
 
-/// Small segments, so that a store has several segments.
+/// The options for small segments, so that a test store has several segments.
 const SMALL: Options = Options {
     durability: transfix_store::Durability::Process,
     segment_bytes_first: 4096,
@@ -49,7 +49,8 @@ fn message(msg_type: &str, seq: u64, sender: &str, target: &str) -> Vec<u8> {
     format!("{text}10={sum:03}\x01").into_bytes()
 }
 
-/// Writes a session with a logon and `orders` orders, received and answered, one per second.
+/// Writes a store of a session that received a logon and `orders` orders, one per second, and
+/// answered each of them.
 fn session(dir: &Path, orders: u64) {
     let (mut store, _) = FileStore::open(dir, SMALL, 0).unwrap();
     store.put(0, Record::Note("logged\non")).unwrap();
@@ -65,7 +66,7 @@ fn session(dir: &Path, orders: u64) {
     }
 }
 
-/// Returns a directory with a store.
+/// Returns a directory with the store of one session.
 fn with_session(orders: u64) -> (TempDir, PathBuf, String) {
     let dir = TempDir::new();
     let path = dir.path().join("FIX.4.4-VENUE-CLIENT");
@@ -105,7 +106,8 @@ fn list_and_show_say_numbers_and_health() {
     };
     assert_eq!(row(&list, "VENUE-CLIENT")[1..5], ["41", "41", "40", "40"], "{list}");
     assert_eq!(row(&list, "VENUE-DESK")[1..5], ["3", "3", "2", "2"], "{list}");
-    // Received messages without stored bytes are not shown as 0.
+    // Without stored bytes of received messages, the output says `none kept` instead of a count of
+    // 0.
     let (mut bare, _) = FileStore::open(&dir.path().join("BARE"), SMALL, 0).unwrap();
     bare.put(1, Record::NextIn(7)).unwrap();
     bare.commit().unwrap();
@@ -331,7 +333,8 @@ fn damage_is_found_told_and_repaired_beside_the_original() {
     assert!(file.contains("is a file") && file.contains(&store), "{file}");
 }
 
-/// The arguments that a shell makes from `store/*`.
+/// `store verify` accepts the arguments that a shell makes from `store/*`: files beside stores are
+/// skipped, and all stores are verified.
 #[test]
 fn files_beside_stores_are_passed_over_and_the_next_store_is_verified() {
     let (dir, _, store) = with_session(3);
@@ -377,7 +380,7 @@ fn what_others_have_put_there_is_told_and_a_renamed_session_takes_its_store_alon
     fs::rename(&named, &new).unwrap();
     let opened = FileStore::open_for("FIX.4.4-A-C", &new, SMALL, 0).unwrap_err().to_string();
     assert!(opened.contains("belongs to the session FIX.4.4-A-B"), "{opened}");
-    // A torn message that contains a batch of an older format.
+    // A torn message whose text contains a batch in an older store format.
     let planted = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/store/sound.seg");
     let bytes = &fs::read(planted).unwrap()[64..];
     let (mut torn, _) = FileStore::open(&new, SMALL, 0).unwrap();
@@ -404,7 +407,7 @@ fn secrets_are_stars_in_what_is_printed_and_exported() {
     store.commit().unwrap();
     drop(store);
     let store = dir.path().to_str().unwrap();
-    // `print`, the command for captures, reads stores too.
+    // `print`, the command for captures, also reads stores, and masks their values.
     let printed = Command::new(env!("CARGO_BIN_EXE_transfix")).args(["print", store]).output();
     let printed = String::from_utf8(printed.unwrap().stdout).unwrap();
     assert!(printed.contains("****") && !printed.contains("hush"), "{printed}");
@@ -485,7 +488,8 @@ fn foreign(name: &str) -> String {
     root.join(name).to_str().unwrap().to_owned()
 }
 
-/// Files written from the description; a version in the name marks files of the engine itself.
+/// Stores of other engines and their expected layouts. Stores with a version in the name were
+/// written by the engine itself; the others were made from the description of the format.
 const FOREIGN: [(&str, &str); 8] = [
     ("quickfix-cpp", "quickfix-cpp"),
     ("quickfix-cpp", "quickfix-cpp-1.15.1"),
@@ -524,7 +528,8 @@ fn stores_of_other_engines_are_taken_over() {
     }
 }
 
-/// Returns a copy of another engine's store with one file changed.
+/// Returns a copy of another engine's store in which `change` has modified the file with this
+/// ending.
 fn changed(name: &str, ending: &str, change: impl FnOnce(&mut Vec<u8>)) -> TempDir {
     let dir = TempDir::new();
     for (path, mut bytes) in files(Path::new(&foreign(name))) {
@@ -544,7 +549,7 @@ fn finish(dir: TempDir, name: &str, changed: &Path, bytes: &[u8]) -> TempDir {
     dir
 }
 
-/// Layout, ending of the file, change, and expected message.
+/// The layout, the ending of the changed file, the change, and the expected error.
 type Case = (&'static str, &'static str, fn(&mut Vec<u8>), &'static str);
 
 #[test]

@@ -108,7 +108,7 @@ pub fn length_of(tag: Tag) -> Option<Tag> {
 /// Number of 64-bit words in [`DATA`], enough for the highest tag of a data field, 42982.
 const WORDS: usize = 43_000 / 64 + 1;
 
-/// One bit per tag, set for data fields.
+/// A bit per tag, set for data fields.
 pub(crate) static DATA: [u64; WORDS] = {
     let mut bits = [0; WORDS];
     let mut i = 0;

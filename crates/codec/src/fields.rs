@@ -15,7 +15,7 @@ use crate::{
     TzTimestamp, value,
 };
 
-/// One field of a message.
+/// A field of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field<'a> {
     /// The tag; `Tag(0)` if the text before `=` is not a valid tag.

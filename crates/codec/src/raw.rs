@@ -127,7 +127,7 @@ pub(crate) fn tag_of(encoded: &[u8], value: usize) -> Tag {
 /// A part of a buffer: a message or other bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// One whole message. Its CheckSum(10) is not yet verified; see [`verify`].
+    /// A whole message. Its CheckSum(10) is not yet verified; see [`verify`].
     Message(&'a [u8]),
     /// Bytes that are not a message, and the reason.
     Garbled(&'a [u8], Garbled),

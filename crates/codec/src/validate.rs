@@ -271,7 +271,7 @@ impl Rules {
     }
 }
 
-/// One error of a message.
+/// An error of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The reason and tag of the error.

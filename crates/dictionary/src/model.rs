@@ -56,7 +56,7 @@ pub struct Field {
     pub open: bool,
 }
 
-/// One code of a field.
+/// A code of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Code {
     /// The encoded value, for example `1`.

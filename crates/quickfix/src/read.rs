@@ -184,7 +184,7 @@ impl Reader<'_> {
             return self.heading(n, name, cfg);
         }
         let Some((key, value)) = line.split_once('=') else {
-            return self.tell(n, Fate::Ignored, "neither `key=value` nor a heading");
+            return self.tell(n, Fate::Ignored, "neither `key=value` nor the name of a section");
         };
         let shown = value.trim().to_owned();
         let (value, variables) = match self.dialect {
@@ -202,7 +202,7 @@ impl Reader<'_> {
                 cfg.sessions.last_mut().into_iter().for_each(|s| s.entries.push(entry.clone()));
             }
             Place::Nowhere => {
-                let says = "the key is above the first heading, where no QuickFIX reads it";
+                let says = "the key is above the first section, where no QuickFIX reads it";
                 self.findings.push(Finding::of(&entry, Fate::Dangerous, "", says));
             }
             Place::PassedOver => {
@@ -210,7 +210,7 @@ impl Reader<'_> {
                 self.findings.push(Finding::of(&entry, Fate::Dangerous, "", &says));
             }
             Place::Unused => {
-                let says = "the key is below a heading that no QuickFIX uses";
+                let says = "the key is in a section that no QuickFIX uses";
                 let is_known = find(&entry.key, self.dialect).is_some();
                 let fate = if is_known { Fate::Dangerous } else { Fate::Ignored };
                 self.findings.push(Finding::of(&entry, fate, "", says));
@@ -238,7 +238,7 @@ impl Reader<'_> {
             // All dialects except C++ accept headings in lower case.
             None if section_of(name, Dialect::Net).is_some() => {
                 let says = format!(
-                    "[{name}]: QuickFIX C++ recognises headings in capital letters \
+                    "[{name}]: QuickFIX C++ recognises section names in capital letters \
                                     only"
                 );
                 self.tell(n, Fate::Dangerous, &says);
@@ -249,7 +249,7 @@ impl Reader<'_> {
                 let (fate, meant) = meant.map_or((Fate::Ignored, String::new()), |meant| {
                     (Fate::Dangerous, format!("; did you mean [{meant}]?"))
                 });
-                self.tell(n, fate, &format!("[{name}]: no QuickFIX uses this heading{meant}"));
+                self.tell(n, fate, &format!("[{name}]: no QuickFIX uses this section{meant}"));
                 Place::Unused
             }
         };

@@ -81,7 +81,7 @@ pub(crate) fn table_of(of: &str) -> Option<&'static Table> {
 }
 
 /// The reference of the key outside of all tables.
-const INCLUDE: &str = "Before the first heading
+const INCLUDE: &str = "Before the first section
 
   include (list of: text)
       Files that are read too, relative to the file that it stands in, such as `[\"common.toml\",

@@ -392,7 +392,7 @@ impl<D: Disk> FileStore<D> {
     /// another process may have created a store there.
     fn check_places(&mut self, from: usize) -> Result<(), StoreError> {
         let held = self.lock.as_ref().ok_or(StoreError::Poisoned)?;
-        // One path buffer serves all checks, so that nothing is allocated.
+        // A path buffer serves all checks, so that nothing is allocated.
         let (mut path, mut name) = std::mem::take(&mut self.looked_at);
         path.as_mut_os_string().clear();
         path.push(&self.dir);

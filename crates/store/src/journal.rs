@@ -44,7 +44,7 @@ use crate::record::{Kind, Record};
 use crate::search::{Tail, tail};
 use crate::segment::{self, io_error};
 
-/// One record of a journal.
+/// A record of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Number of the segment file.

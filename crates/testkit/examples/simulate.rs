@@ -1,5 +1,5 @@
-//! Runs simulated worlds on all cores: `simulate --seed N --worlds M [--kind K]`. One world is
-//! traced. `cargo xtask simulate` builds and calls it.
+//! Runs simulated worlds on all cores: `simulate --seed N --worlds M [--kind K]`. A single world is
+//! traced. `cargo xtask simulate` builds and runs this program.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports")]
 
 use std::panic::{self, AssertUnwindSafe};
@@ -9,9 +9,9 @@ use std::sync::{Mutex, PoisonError};
 
 use transfix_testkit::world::{self, Ground, Summary, Trace, WorldKind};
 
-/// The number of worlds that a thread takes at a time.
+/// The number of consecutive worlds that a thread claims at once.
 const CHUNK: u64 = 64;
-/// The number of trace lines to print.
+/// The number of trace lines that are printed after a failure.
 const LINES: usize = 60;
 
 struct Args {
@@ -37,7 +37,7 @@ fn parse() -> Option<Args> {
     Some(parsed)
 }
 
-/// The first world that broke a law, with the broken law.
+/// The broken law, and the first world that broke it.
 #[derive(Default)]
 struct Found {
     broken: Option<(u64, String)>,
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         eprintln!("usage: simulate [--seed N] [--worlds M] [--kind KIND] [--lines N]");
         return ExitCode::from(2);
     };
-    // A broken law is reported once, with its seed.
+    // The panic hook is silent, because the program itself reports a broken law with its seed.
     panic::set_hook(Box::new(|_| ()));
     let begun_ns = transfix::clock::monotonic_ns();
     let ground = Ground::default();

@@ -1,5 +1,5 @@
-//! Counts allocations, to prove that a path makes none, and bytes in use, to prove that memory is
-//! freed.
+//! Counts allocations, to prove that a code path allocates nothing, and bytes in use, to prove that
+//! memory is freed.
 //!
 //! ```
 //! use transfix_testkit::alloc::{Counting, thread_allocations};
@@ -26,14 +26,15 @@ thread_local! {
     static LARGEST: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The system allocator with counters. Use `Counting` as a test's `#[global_allocator]`.
+/// The system allocator with counters. A test uses `Counting` as its `#[global_allocator]`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counting;
 
 fn count(bytes: usize) {
     ALL.fetch_add(1, Ordering::Relaxed);
     LIVE.fetch_add(bytes, Ordering::Relaxed);
-    // The counter of an ending thread may be destroyed already, and is not read any more.
+    // While a thread ends, its thread-local counter may be destroyed already. Nobody reads the
+    // counter any more, so the error is ignored.
     let _ = MINE.try_with(|mine| mine.set(mine.get() + 1));
     let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(bytes)));
 }
@@ -66,15 +67,15 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Returns the number of allocations by this thread since it began. Growing an allocation counts;
-/// freeing does not.
+/// Returns the number of allocations by the current thread since the thread began. Growing an
+/// allocation counts; freeing does not.
 #[must_use]
 pub fn thread_allocations() -> u64 {
     MINE.with(Cell::get)
 }
 
-/// Returns the size in bytes of this thread's largest allocation since the last call. A grown
-/// allocation counts with its whole new size.
+/// Returns the size in bytes of the current thread's largest allocation since the last call. A
+/// grown allocation counts with its whole new size.
 #[must_use]
 pub fn thread_largest_allocation() -> usize {
     LARGEST.take()
@@ -86,7 +87,7 @@ pub fn all_allocations() -> u64 {
     ALL.load(Ordering::Relaxed)
 }
 
-/// Returns the bytes that all threads have allocated now.
+/// Returns the number of bytes that all threads have allocated and not yet freed.
 #[must_use]
 pub fn live_bytes() -> usize {
     LIVE.load(Ordering::Relaxed)

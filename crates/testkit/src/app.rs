@@ -1,4 +1,4 @@
-//! An application made of closures, for tests that need one or two callbacks.
+//! An application built from closures, for tests that need only one or two callbacks.
 //!
 //! ```
 //! use transfix::{SessionNotice, tag};
@@ -33,8 +33,8 @@ type OnNotice = dyn FnMut(SessionNotice<'_>, &SessionView<'_>) + Send;
 type OnResend = dyn FnMut(&Message<'_>, &SessionView<'_>) -> Resend + Send;
 type OnWire = dyn FnMut(Direction, &[u8], &SessionView<'_>) + Send;
 
-/// An application whose callbacks are closures. A callback without a closure does what
-/// [`Application`] does by default.
+/// An application whose callbacks are closures. A callback without a closure has the default
+/// behavior of [`Application`].
 pub struct App {
     on_message: Box<OnMessage>,
     judge_logon: Option<Box<JudgeLogon>>,
@@ -119,7 +119,7 @@ impl App {
         self
     }
 
-    /// Sets the closure that decides about each message that the counterparty requests again.
+    /// Sets the closure that decides whether each requested message is resent.
     #[must_use]
     pub fn on_resend(
         mut self,
@@ -129,7 +129,7 @@ impl App {
         self
     }
 
-    /// Sets the closure that receives each frame of the connection.
+    /// Sets the closure that receives each frame that the connection carries.
     #[must_use]
     pub fn on_wire(
         mut self,
@@ -139,7 +139,7 @@ impl App {
         self
     }
 
-    /// Sets the hook that sees each message before the session sends the message.
+    /// Sets the hook that sees each message before the message is sent.
     #[must_use]
     pub fn before_send(mut self, hook: Arc<dyn BeforeSend>) -> Self {
         self.before_send = Some(hook);

@@ -1,4 +1,4 @@
-//! A test's certificate authority, and the certificates that the authority signs.
+//! A certificate authority for tests, and the certificates that the authority signs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,43 +14,43 @@ use rcgen::{
 pub struct Authority {
     dir: PathBuf,
     issuer: Issuer<'static, KeyPair>,
-    /// The path of the authority's own certificate.
+    /// The path of the authority's own certificate, which clients and servers trust.
     pub ca: PathBuf,
 }
 
 /// A certificate and its private key, as PEM files.
 #[derive(Clone, Debug)]
 pub struct Signed {
-    /// The path of the certificate.
+    /// The path of the certificate's PEM file.
     pub certificate: PathBuf,
-    /// The path of the private key.
+    /// The path of the private key's PEM file.
     pub key: PathBuf,
     serial: u64,
 }
 
 impl Signed {
-    /// Returns a copy that refers to other files.
+    /// Returns a copy of `self` that refers to these files instead.
     #[must_use]
     pub fn with(&self, certificate: &Path, key: &Path) -> Self {
         Self { certificate: certificate.to_owned(), key: key.to_owned(), ..*self }
     }
 }
 
-/// The period in which a certificate is valid.
+/// The validity period of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Valid {
     /// Valid now.
     Now,
     /// Expired.
     Before,
-    /// Not valid yet.
+    /// The validity period begins in the future.
     Later,
-    /// Valid from a past time up to this second of Unix time.
+    /// The certificate is valid from a past time until this second of Unix time.
     Until(u64),
 }
 
 impl Authority {
-    /// Creates a new authority with this name.
+    /// Creates a new authority with this name, which writes its files to `dir`.
     ///
     /// # Panics
     /// If a file cannot be written.
@@ -67,7 +67,7 @@ impl Authority {
         Self { dir: dir.to_owned(), issuer: Issuer::new(params, key), ca }
     }
 
-    /// Signs a certificate for these host names; the first name is the owner's.
+    /// Signs a certificate for these host names. The first name is also the subject's name.
     ///
     /// # Panics
     /// If a file cannot be written.
@@ -96,7 +96,8 @@ impl Authority {
         Signed { certificate, key: key_file, serial }
     }
 
-    /// Returns the authority's own certificate and key, which is not a host certificate.
+    /// Returns the authority's own certificate and key. This certificate is not valid as a host
+    /// certificate.
     ///
     /// # Panics
     /// If the file cannot be written.
@@ -107,7 +108,7 @@ impl Authority {
         Signed { certificate: self.ca.clone(), key, serial: 0 }
     }
 
-    /// Writes a certificate revocation list with these certificates.
+    /// Writes a certificate revocation list that contains these certificates. Returns its path.
     ///
     /// # Panics
     /// If the file cannot be written.

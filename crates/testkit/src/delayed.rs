@@ -1,4 +1,4 @@
-//! A store whose commits become safe only when its owner allows it.
+//! A store whose commits become durable only when the test allows it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use transfix_store::{Committed, Kind, Numbers, Record, Store, StoreError, Stored};
 
-/// Counts the committed batches, and the batches that may become safe.
+/// The counts of committed, allowed and durable batches of a [`Delayed`] store. Tests use it to
+/// choose when batches become durable.
 #[derive(Debug, Default)]
 pub struct Pace {
     committed: AtomicU64,
@@ -27,19 +28,19 @@ impl Pace {
         self.committed.load(Ordering::SeqCst)
     }
 
-    /// Returns the number of batches that are safe.
+    /// Returns the number of batches that are durable.
     #[must_use]
     pub fn safe(&self) -> u64 {
         self.safe.load(Ordering::SeqCst)
     }
 
-    /// Lets `batches` more of the committed batches become safe.
+    /// Allows `batches` more of the committed batches to become durable.
     pub fn allow(&self, batches: u64) {
         let allowed = self.allowed.load(Ordering::SeqCst).saturating_add(batches);
         self.allowed.store(allowed.min(self.committed()), Ordering::SeqCst);
     }
 
-    /// Restarts the counts for a new process, whose tickets begin at the start again.
+    /// Resets the counts to 0 for a new process, whose tickets also restart.
     fn begin(&self) {
         for count in [&self.committed, &self.allowed, &self.safe] {
             count.store(0, Ordering::SeqCst);
@@ -54,7 +55,7 @@ struct Kept {
     bytes: Vec<u8>,
 }
 
-/// A record that owns its bytes.
+/// A record with a copy of its bytes.
 #[derive(Clone, Debug)]
 enum Owned {
     Outbound(u64, Kept),
@@ -67,7 +68,7 @@ enum Owned {
     Note(String),
 }
 
-/// The visible contents of a store.
+/// The contents of a store as its readers see them, including batches that are not durable yet.
 #[derive(Debug)]
 struct Visible {
     numbers: Numbers,
@@ -126,8 +127,8 @@ impl Visible {
 
 type Batch = Vec<(u64, Owned)>;
 
-/// A store that writes only allowed batches to the inner store. Other batches stay in memory:
-/// readers see them, and a process end loses them.
+/// A store that writes only allowed batches to the inner store. Later batches stay in memory:
+/// readers see them, but a process end loses them.
 #[derive(Debug)]
 pub struct Delayed<S> {
     store: S,
@@ -139,7 +140,7 @@ pub struct Delayed<S> {
 }
 
 impl<S: Store> Delayed<S> {
-    /// Wraps an open store.
+    /// Wraps an open store. `pace` determines when batches become durable.
     ///
     /// # Errors
     /// If the inner store cannot be read.
@@ -150,7 +151,7 @@ impl<S: Store> Delayed<S> {
         Ok(Self { store, visible, batch, waiting, pace, failed: false })
     }
 
-    /// Writes the allowed batches to the inner store.
+    /// Writes the batches that are allowed by now to the inner store.
     fn go_on(&mut self) -> Result<(), StoreError> {
         if self.failed {
             return Err(StoreError::Poisoned);
@@ -262,7 +263,7 @@ impl<S: Store> Store for Delayed<S> {
         self.visible = Visible::of(&mut self.store)?;
         self.batch.clear();
         self.waiting.clear();
-        // Tickets ascend: the tickets of dropped batches are not used again.
+        // Tickets only increase: the tickets of dropped batches are never reused.
         let committed = self.pace.committed();
         self.pace.allowed.store(committed, Ordering::SeqCst);
         self.pace.safe.store(committed, Ordering::SeqCst);

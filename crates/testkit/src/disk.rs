@@ -1,9 +1,9 @@
-//! An in-memory disk that simulates crashes. The disk knows which bytes are written and which are
-//! synced to the device. A fuse ends the process or the power at any disk operation of the store.
+//! An in-memory disk that simulates crashes. The disk tracks which bytes are written and which are
+//! synced to the device. A fuse ends the process or cuts the power at a chosen disk operation.
 //!
-//! Invariants: written bytes outlive the process, except that the last write may be torn at any
-//! byte. Synced bytes outlive a power cut. Unsynced sectors and names are each kept, lost or torn.
-//! An ended process changes nothing on the disk.
+//! Invariants: written bytes survive a process end, except that the last write may be torn at any
+//! byte. Synced bytes survive a power failure. Each unsynced sector and file name is kept, lost or
+//! torn. An ended process changes nothing on the disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,39 +17,39 @@ use transfix_store::{Disk, Durability, Map, Syncer};
 
 use crate::random::Random;
 
-/// Bytes in a sector, the unit that a device writes or tears.
+/// The number of bytes in a sector, the unit in which a device writes or tears data.
 const SECTOR: usize = 512;
 
-/// The outcome of the disk operation at which the process ends.
+/// The effect of the disk operation at which the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The operation does not happen.
+    /// The process ends before the operation, which has no effect.
     Before,
-    /// Only some bytes of the operation are written.
+    /// The process ends during the operation: only some of its bytes are written.
     Torn,
-    /// The operation completes, and is the last one.
+    /// The process ends after the operation has completed.
     After,
 }
 
-/// The part of the machine that fails.
+/// The part of the machine that fails in a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
-    /// The process ends: written bytes stay.
+    /// Only the process ends: written bytes are kept.
     Process,
     /// The power fails: unsynced bytes may be lost.
     Power,
 }
 
-/// A disk fault that lasts until the disk is repaired.
+/// A persistent fault of the disk, which lasts until the disk is repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
     /// The disk has no space for another file.
     Full,
-    /// Syncs fail, so no bytes reach the device.
+    /// Syncs fail, so no more bytes reach the device.
     FailingSync,
     /// Files cannot be created, renamed or removed.
     ReadOnly,
-    /// The device is missing: opening a file fails too.
+    /// The device is missing, so even opening a file fails.
     Gone,
 }
 
@@ -59,11 +59,12 @@ struct Inode {
     device: Vec<u8>,
 }
 
-/// A change of file names that is not synced.
+/// A change of file names that is not yet synced.
 #[derive(Clone, Debug)]
 enum Naming {
     Made(PathBuf, u64),
-    /// The inode identifies the renamed file, even if another file had the name before.
+    /// A rename from the first path to the second. The inode identifies the file, because another
+    /// file may have had the same name before.
     Renamed(PathBuf, PathBuf, u64),
     Removed(PathBuf),
 }
@@ -76,17 +77,18 @@ struct State {
     inodes: BTreeMap<u64, Inode>,
     next_inode: u64,
     locks: BTreeSet<PathBuf>,
-    /// Random numbers drawn by stores.
+    /// The number of random numbers that stores have drawn.
     drawn: u64,
-    /// The generation of the process that owns the disk now.
+    /// The generation of the current process. Files, locks and maps of an earlier generation have
+    /// no effect.
     generation: u64,
     events: u64,
     fuse: Option<(u64, End)>,
     ended: bool,
     disk_fault: Option<DiskFault>,
     failed: bool,
-    /// The number of syncs that may still complete. `None` allows every sync and runs each in the
-    /// committing thread.
+    /// The number of syncs that may still complete. With `None`, every sync completes and runs in
+    /// the committing thread.
     syncs: Option<u64>,
     on_end: Box<dyn Fn() + Send>,
 }
@@ -102,7 +104,7 @@ impl fmt::Debug for SimDisk {
 }
 
 impl SimDisk {
-    /// Creates an empty disk. `on_end` is called when a fuse ends the process.
+    /// Creates an empty disk. The disk calls `on_end` when a fuse ends the process.
     #[must_use]
     pub fn new(random: Random, on_end: Box<dyn Fn() + Send>) -> Self {
         let state = Mutex::new(State {
@@ -130,25 +132,25 @@ impl SimDisk {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the fuse: the process ends at the `events`-th operation from now.
+    /// Sets the fuse: the process ends at the `events`-th disk operation from now, as `end` says.
     pub fn arm(&self, events: u64, end: End) {
         let mut state = self.lock_state();
         state.fuse = Some((state.events + events, end));
     }
 
-    /// Returns the number of operations so far.
+    /// Returns the number of disk operations so far.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.lock_state().events
     }
 
-    /// Returns true if the process has ended.
+    /// Returns true if the fuse has ended the process.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.lock_state().ended
     }
 
-    /// Sets a fault of the disk, or repairs the disk (`None`).
+    /// Sets a fault of the disk; `None` repairs the disk.
     pub fn set_fault(&self, disk_fault: Option<DiskFault>) {
         self.lock_state().disk_fault = disk_fault;
     }
@@ -159,8 +161,8 @@ impl SimDisk {
         self.lock_state().disk_fault.is_some()
     }
 
-    /// Makes stores that are opened from now on sync their commits in a separate thread. `syncs` of
-    /// these syncs complete; later syncs block until another number is set.
+    /// Stores opened after this call sync their commits in a separate thread. `syncs` of these
+    /// syncs complete; further syncs block until more are allowed.
     pub fn allow_syncs(&self, syncs: u64) {
         self.lock_state().syncs = Some(syncs);
         self.0.1.notify_all();
@@ -173,13 +175,14 @@ impl SimDisk {
         self.0.1.notify_all();
     }
 
-    /// Returns true if an operation has failed since the last start.
+    /// Returns true if a disk operation has failed since the last start.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.lock_state().failed
     }
 
-    /// Hands the disk to a new process, after a crash of this kind.
+    /// Simulates a crash of this kind, and gives the remaining contents of the disk to a new
+    /// process.
     pub fn restart(&self, crash: Crash) {
         let mut state = self.lock_state();
         if crash == Crash::Power {
@@ -193,7 +196,7 @@ impl SimDisk {
     }
 }
 
-/// The part of an operation that takes effect.
+/// The part of a disk operation that takes effect.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Takes {
     All,
@@ -202,7 +205,8 @@ enum Takes {
 }
 
 impl State {
-    /// Counts one operation. The process may end here.
+    /// Counts one disk operation and returns the part that takes effect. If the fuse is due, the
+    /// process ends here.
     fn event(&mut self) -> Takes {
         if self.ended {
             return Takes::Nothing;
@@ -247,7 +251,8 @@ impl State {
         self.unsynced.push(naming);
     }
 
-    /// Copies the bytes of a memory map into the file, from `start` on: all bytes, or some if torn.
+    /// Copies the bytes of a memory map into the file, from the offset `start`. A torn write copies
+    /// only some of the bytes.
     fn write(&mut self, inode: u64, start: usize, bytes: &[u8], takes: Takes) {
         let Some(inode) = self.inodes.get_mut(&inode) else { return };
         let end = match takes {
@@ -290,7 +295,7 @@ impl State {
     }
 }
 
-/// A file lock, held until the value is dropped or its process ends.
+/// A lock on a file. The lock ends when the value is dropped or its process ends.
 #[derive(Debug)]
 pub struct SimLock {
     disk: SimDisk,
@@ -307,7 +312,7 @@ impl Drop for SimLock {
     }
 }
 
-/// A memory-mapped file as seen by its process.
+/// A memory-mapped file of one process on the simulated disk.
 pub struct SimMap {
     disk: SimDisk,
     inode: u64,
@@ -341,13 +346,14 @@ impl DerefMut for SimMap {
     }
 }
 
-/// Syncs a file as seen by its process.
+/// Syncs a file of one process on the simulated disk.
 #[derive(Debug)]
 pub struct SimSyncer {
     disk: SimDisk,
     inode: u64,
     generation: u64,
-    /// True in the sync thread of a store that syncs behind its session.
+    /// True for the syncs that the store runs in a separate thread; the number of such syncs may be
+    /// limited.
     is_behind: bool,
 }
 
@@ -383,7 +389,8 @@ impl Map for SimMap {
 
     fn publish(&mut self, at: usize, len: u32) {
         let takes = self.state().map_or(Takes::Nothing, |mut state| state.event());
-        // A torn write does not include the length word, because the store writes that word last.
+        // A torn write does not include the length word, because the store writes the length word
+        // last.
         if takes == Takes::All {
             self.bytes[at..at + 4].copy_from_slice(&len.to_le_bytes());
         }
@@ -414,7 +421,8 @@ impl Disk for SimDisk {
     type Map = SimMap;
     type Lock = SimLock;
 
-    /// Another thread would run at moments that no seed determines.
+    /// Files are not created in advance: the necessary thread would run at moments that the seed
+    /// does not determine.
     fn makes_ahead(&self) -> bool {
         false
     }
@@ -444,8 +452,8 @@ impl Disk for SimDisk {
         Ok(self.lock_state().inode(path)? == map.inode)
     }
 
-    /// Draws from a separate generator, so that the other random choices of this seed stay the
-    /// same.
+    /// Draws from a separate generator, so that the other random choices of the same seed do not
+    /// change.
     fn random(&self) -> u64 {
         let mut state = self.lock_state();
         state.drawn += 1;

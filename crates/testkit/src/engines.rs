@@ -1,10 +1,10 @@
 //! Whole engines in a simulated world: threads, acceptors, connectors, template sessions, handles,
-//! stops, kills, restarts and reloads, all driven by a seed.
+//! stops, kills, restarts and reloads. The seed determines every event.
 //!
 //! Two engines communicate over a simulated network; side 0 connects and side 1 accepts. Laws: the
-//! laws about messages (`ledger`). Threads never idle while work is due, and never run without
-//! work. After the faults cease, all sessions log on and all messages arrive within a bound. In
-//! idle time no session is disconnected. A stop keeps its time limit and logs out in order. A
+//! laws about messages (see `ledger`). Threads never idle while work is due, and never run without
+//! work. After the faults end, all sessions log on and all messages arrive within a time limit. An
+//! idle session is never disconnected. A stop keeps its time limit and logs out in order. A
 //! connection without a Logon(A) is closed in time.
 
 mod app;
@@ -37,33 +37,32 @@ use app::App;
 use io::{Process, START_UTC_NS};
 use ledger::{Board, Lost, Odds};
 use machine::{MS, Machine, SECOND};
-use net::Weather;
+use net::NetworkConditions;
 
 const ADDRESS: &str = "10.0.0.1:5001";
-/// Reloads after which all initial sessions are present again.
+/// The maximum number of reloads until all initial sessions are present again.
 const RELOADS_MAX: usize = 5;
-/// A directory in which no store can be opened.
+/// The path of a directory in which no store can be opened.
 const NO_DISK: &str = "/nowhere";
-/// The number of sending threads per side.
+/// The number of threads per side that send messages.
 const SENDERS: u64 = 2;
-/// Messages in a burst of a thread that does not pause.
+/// The number of messages that a greedy sending thread sends without a pause.
 const GREEDY: usize = 60;
-/// The time limit of a stop.
+/// The time limit of an engine's stop.
 const STOP_TIME: Duration = Duration::from_secs(5);
-/// The maximum delay of a stop or reload after its deadline.
+/// The tolerance for a stop or reload that ends after its time limit.
 const LATE_MAX: Duration = Duration::from_secs(1);
-/// The time limit for full recovery after the faults cease.
+/// The time limit for full recovery after the faults end, in nanoseconds.
 const REST_MAX: u64 = 300 * SECOND;
 
-/// The longest time of an action that counts as immediate: two looks of a spinning thread, and some
-/// margin.
+/// The time limit for an action that needs no timer: two looks of a spinning thread, and a margin.
 const AT_ONCE: u64 = 500 * MS;
 
-/// The time in which silence is detected: an interval of 30 s with its margin, and a
-/// TestRequest(1).
+/// The time limit for the detection of a silent counterparty: a heartbeat interval of 30 s with its
+/// margin, and a TestRequest(1).
 const SILENCE_MAX: u64 = 70 * SECOND;
 
-/// Runs the world of this seed to the end.
+/// Runs the world with this seed to its end.
 ///
 /// # Panics
 /// If a law is broken.
@@ -84,7 +83,7 @@ pub(crate) fn run(seed: u64, trace: &Trace) -> Summary {
     world.end()
 }
 
-/// A running engine with its handles and threads.
+/// A running engine with its session handles and threads.
 struct Running {
     engine: Engine,
     handles: Arc<Mutex<Vec<SessionHandle>>>,
@@ -94,24 +93,25 @@ struct Running {
 }
 
 impl Running {
-    /// Copies the handles, so that no thread waits for the lock while another thread has the turn.
+    /// Copies the handles, so that no thread waits for the lock while another simulated thread
+    /// runs.
     fn handles(&self) -> Vec<SessionHandle> {
         lock(&self.handles).clone()
     }
 }
 
-/// Two engines and the network between them.
+/// A simulated world: two engines and the network between them.
 struct World {
     random: Random,
     machine: Arc<Machine>,
     board: Arc<Board>,
     settings: [Settings; 2],
-    /// The initial sessions; a reload may remove some for a while.
+    /// The initial sessions of both sides. A reload may remove some of these sessions for a while.
     all: [Vec<SessionSettings>; 2],
     ids: [Arc<Vec<SessionId>>; 2],
     disks: Disks,
     running: [Option<Running>; 2],
-    /// Engines that were killed; their threads end with the world.
+    /// The engines that were killed. Their threads end when the world ends.
     killed: Vec<Running>,
     processes: usize,
     actions: usize,
@@ -119,7 +119,7 @@ struct World {
     summary: Summary,
 }
 
-/// The disks of both sides, one per session.
+/// The simulated disks, by side and session name.
 #[derive(Clone)]
 struct Disks(Arc<Mutex<BTreeMap<(usize, String), SimDisk>>>);
 
@@ -163,13 +163,14 @@ impl World {
             Arc::new(all.collect::<Vec<_>>())
         });
         let settings = settings(&mut random, &ids, sessions);
-        let weather = Weather {
+        let weather = NetworkConditions {
             delay_ms_max: [1, 50, 400][random.below(3)],
             capacity: [300, 4_000, 1 << 20][random.below(3)],
             short_one_in: [0, 3][random.below(2)],
         };
         machine.state().net.weather = weather;
-        // Depends on the seed directly and draws nothing, so that other worlds stay the same.
+        // The seed determines this value directly, without a random draw, so that the other choices
+        // of a seed do not change.
         machine.state().net.has_records = seed % 2 == 1;
         machine.say(|| format!("{sessions} sessions, {created} of a template, {weather:?}"));
         Self {
@@ -189,7 +190,7 @@ impl World {
         }
     }
 
-    /// Ends the world if a law is broken.
+    /// Ends the world with a panic if a law is broken.
     fn check(&mut self) {
         if let Some(law) = self.machine.broken() {
             self.tear_down();
@@ -197,7 +198,7 @@ impl World {
         }
     }
 
-    /// Ends all threads.
+    /// Stops the simulation and ends all threads of the world.
     fn tear_down(&mut self) {
         self.machine.set_free();
         self.strangers.clear();
@@ -231,7 +232,7 @@ impl World {
         self.running[side] = Some(Running { engine, handles, senders, is_over, process });
     }
 
-    /// Creates the applications of a side.
+    /// Returns the function that creates the applications of a side.
     fn application(
         &self,
         side: usize,
@@ -246,7 +247,8 @@ impl World {
         }
     }
 
-    /// Starts threads that send through handles, and a thread that answers pending Logons.
+    /// Starts the threads of a side: some send messages through session handles, and another one
+    /// answers pending Logon(A) questions.
     fn start_senders(
         &mut self,
         side: usize,
@@ -267,7 +269,7 @@ impl World {
                         return;
                     };
                     let session = ids.iter().position(|id| id == handle.id()).unwrap_or(0);
-                    // Some bursts are long and have no pause.
+                    // A burst in eight is long.
                     let burst = if machine.below(8) == 0 { GREEDY } else { 1 + machine.below(4) };
                     for _ in 0..burst {
                         app::send(&board, (side, session), handle, source);
@@ -283,7 +285,7 @@ impl World {
                 let question = &board.questions[side];
                 let question = lock(question).pop();
                 if let Some(question) = question {
-                    // Dropping the question refuses the Logon(A).
+                    // A dropped `LogonAnswer` refuses the Logon(A).
                     if machine.below(6) > 0 { question.accept() } else { drop(question) }
                 }
             }
@@ -318,7 +320,7 @@ impl World {
         }
     }
 
-    /// Kills the process of a side and restarts it.
+    /// Kills the process of a side, and starts its engine again.
     fn kill(&mut self, side: usize) {
         let Some(running) = self.running[side].take() else { return };
         self.machine.say(|| format!("side {side} is killed"));
@@ -335,7 +337,8 @@ impl World {
         self.start(side);
     }
 
-    /// Drops the in-memory state of a session, and repairs its disk.
+    /// Simulates the process end for one session: the session's in-memory state is lost, and its
+    /// disk is repaired.
     fn lose_process(&self, side: usize, session: usize) {
         let id = &self.ids[side][session];
         self.disks.of(side, id).set_fault(None);
@@ -345,7 +348,7 @@ impl World {
         self.board.undo((side, session), numbers, Lost::Process);
     }
 
-    /// Stops a side in order and starts it again.
+    /// Stops the engine of a side in an orderly way, and starts the engine again.
     fn restart(&mut self, side: usize) {
         let is_healed = self.random.below(3) > 0;
         let mut faulty = Vec::new();
@@ -368,7 +371,8 @@ impl World {
         let Some(running) = self.running[side].take() else { return Vec::new() };
         let begun_ns = self.machine.now_ns();
         self.machine.say(|| format!("side {side} stops"));
-        // The deadline is far beyond the law's limit, so that a late stop can be measured.
+        // This deadline is far beyond the allowed stop time, so that the test can report how late a
+        // stop is.
         self.machine.must_be_over_by(begun_ns + REST_MAX);
         let outcomes = running.engine.stop(STOP_TIME);
         self.machine.must_be_over_by(u64::MAX);
@@ -383,8 +387,9 @@ impl World {
         outcomes.into_iter().map(|outcome| outcome.outcome).collect()
     }
 
-    /// Reloads the settings: some sessions restart with other settings, some are removed, and some
-    /// return. The acceptor recreates removed sessions from its template.
+    /// Reloads changed settings: some sessions restart with other settings, some sessions are
+    /// removed, and removed ones may return. The acceptor recreates removed sessions from its
+    /// template.
     fn reload(&mut self, side: usize) {
         let mut to = self.settings[side].clone();
         for session in &mut to.sessions {
@@ -407,7 +412,7 @@ impl World {
         self.reload_to(side, &to, deadline);
     }
 
-    /// Returns the initial sessions that the engine does not have now.
+    /// Returns the initial sessions that the engine does not run at present.
     fn absent(&self, side: usize) -> Vec<SessionSettings> {
         let now = &self.settings[side].sessions;
         let is_there = |one: &&SessionSettings| now.iter().any(|other| other.id() == one.id());
@@ -421,7 +426,7 @@ impl World {
         let begun_ns = self.machine.now_ns();
         self.machine.must_be_over_by(begun_ns + REST_MAX);
         let done = running.engine.reload(&self.settings[side], to, deadline, |id| {
-            // The application of a template is never called.
+            // The application of a template session is never called, so any application serves.
             let made = application(id).or_else(|| application(&self.ids[side][0]));
             made.unwrap_or_else(|| panic!("nobody knows {id}"))
         });
@@ -431,8 +436,8 @@ impl World {
             Ok(done) => {
                 self.machine.say(|| format!("side {side} in {took:?}: {done:?}"));
                 self.settings[side] = done.settings;
-                // The Logon(A) of an added session may be under judgment for the template at this
-                // moment.
+                // An added session may fail to start while a Logon(A) for its identity is being
+                // judged under the template.
                 let is_lost = |id: &SessionId| {
                     let mut now = self.settings[side].sessions.iter();
                     !done.changes.added.contains(id) && now.all(|session| session.id() != *id)
@@ -454,7 +459,7 @@ impl World {
         self.check();
     }
 
-    /// Carries out a random operator action.
+    /// Carries out a random operator action on a random session.
     fn operate(&mut self, side: usize) {
         let what = self.random.below(8);
         let Some(running) = &self.running[side] else { return };
@@ -464,7 +469,7 @@ impl World {
         }
         let handle = &handles[self.random.below(handles.len())];
         self.machine.say(|| format!("side {side}: operator {what} at {}", handle.id()));
-        // The session's state decides if the action is accepted.
+        // The action may be refused, depending on the session's state.
         let action = match what {
             0 => Action::LogOut { text: "for a while".to_owned() },
             1 => Action::Disconnect {},
@@ -486,7 +491,7 @@ impl World {
         self.disks.of(side, &self.ids[side][session]).set_fault(disk_fault);
     }
 
-    /// Opens a connection that sends nothing, or garbage.
+    /// Opens a connection from a stranger, which sends nothing or garbage.
     fn send_stranger(&mut self) {
         let stranger = Process { machine: Arc::clone(&self.machine), number: 0 };
         let address = ADDRESS.parse().unwrap_or_else(|_| panic!("{ADDRESS} is an address"));
@@ -504,12 +509,12 @@ impl World {
         self.strangers.push(stream);
     }
 
-    /// Stops the faults. All sessions must recover within a bound.
+    /// Ends the faults. All sessions must log on and deliver all messages within a time limit.
     fn rest(&mut self) {
         self.machine.say(|| "the faults cease".to_owned());
         *lock(&self.board.odds) = Odds::default();
         self.machine.state().net.weather =
-            Weather { delay_ms_max: 1, capacity: 1 << 20, short_one_in: 0 };
+            NetworkConditions { delay_ms_max: 1, capacity: 1 << 20, short_one_in: 0 };
         for side in [0, 1] {
             for id in self.ids[side].iter() {
                 self.disks.of(side, id).set_fault(None);
@@ -530,7 +535,7 @@ impl World {
             running.is_over.store(true, Ordering::Release);
         }
         self.wait_until_well();
-        // A dead connection without an error is detected only by its silence.
+        // A dead connection that reports no error is detected only by its silence.
         self.machine.sleep(SILENCE_MAX);
         self.check();
         self.wait_until_well();
@@ -569,9 +574,11 @@ impl World {
         up(0) && up(1) && self.board.missing().is_empty()
     }
 
-    /// Lets the engines idle: no session is disconnected, and the threads sleep.
+    /// Lets the engines idle for a minute, in which no session may be disconnected and the threads
+    /// must sleep.
     fn stand_idle(&mut self) {
-        // The sleep lets the last notifications of session starts reach the applications.
+        // The sleep gives the applications time to receive the last notifications of session
+        // starts.
         self.machine.sleep(2 * SECOND);
         let ends = *lock(&self.board.ends);
         let passes = self.machine.passes();
@@ -584,7 +591,8 @@ impl World {
         let spins = self.settings.iter().flat_map(|settings| &settings.sessions);
         let spins = spins.filter(|session| session.threads.mode == Mode::Spin).count();
         let passes = self.machine.passes() - passes;
-        // Heartbeats every second in both directions, with some clock reads each.
+        // The limit per session: a heartbeat per second in both directions, with some clock reads
+        // for each.
         let bound = 60 * 200 * self.ids[0].len() as u64;
         if spins == 0 && passes > bound {
             self.machine.breaks(|| format!("{passes} steps while nothing happens"));
@@ -605,8 +613,8 @@ impl World {
         self.check();
     }
 
-    /// Sends a message from a thread while the engines idle. Delivery is immediate and does not
-    /// wait for a heartbeat.
+    /// Sends a message from an external thread while the engines idle. The message must arrive at
+    /// once, without waiting for a heartbeat.
     fn send_at_rest(&mut self) {
         for (side, running) in self.running.iter().enumerate() {
             let Some(running) = running else { continue };
@@ -626,8 +634,8 @@ impl World {
     fn end(mut self) -> Summary {
         let first = self.random.below(2);
         let outcomes = self.stop(first);
-        // A counterparty whose Logout(5) is answered may still write to a closed connection: TCP
-        // then drops the answer.
+        // `LinkLost` is also fair: TCP discards the Logout(5) if the counterparty writes to the
+        // closed connection before reading the answer.
         let fair = |outcome: &Outcome| {
             use Disconnect::{LinkLost, LoggedOut};
             matches!(outcome, Outcome::Ended(LoggedOut | LinkLost))
@@ -654,7 +662,8 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the settings of both engines. Sessions beyond `fixed` come from a template.
+/// Returns the settings of both engines. The acceptor creates the sessions beyond the first `fixed`
+/// ones from a template.
 fn settings(random: &mut Random, ids: &[Arc<Vec<SessionId>>; 2], fixed: usize) -> [Settings; 2] {
     let heart_bt_int = Duration::from_secs([1, 5, 30][random.below(3)]);
     [0, 1].map(|side| {
@@ -664,7 +673,7 @@ fn settings(random: &mut Random, ids: &[Arc<Vec<SessionId>>; 2], fixed: usize) -
             all.push(SessionId::new(BeginString::Fix44, "VENUE", "*"));
         }
         let role = [Role::Initiator, Role::Acceptor][side];
-        // Sessions that share workers move between them.
+        // If all sessions share workers, sessions move between the workers.
         let all_share = random.below(2) == 0;
         let sessions = all.iter().map(|id| {
             let mut settings = SessionSettings::new(role, id, ADDRESS);

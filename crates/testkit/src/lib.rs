@@ -1,8 +1,9 @@
 //! Tools for tests: laws for each trait, allocation counters, temporary directories, crashing
-//! disks, random numbers and sample messages. Also a second parser, session-layer scenarios, a
-//! simulated world, proxies, TLS counterparties, and applications made of closures.
+//! disks, random numbers and sample messages. Also an independent parser, session-layer scenarios,
+//! a simulated world, proxies, TLS counterparties, and applications built from closures.
 //!
-//! **Invariant:** this crate is only a dev-dependency and never part of the product.
+//! **Invariant:** other crates use this crate only as a dev-dependency, so it is never part of the
+//! product.
 
 #![deny(unsafe_code)]
 

@@ -1,15 +1,15 @@
-//! A second parser, written plainly from the standard, to compare with the codec.
+//! An independent, simple parser of FIX messages, to compare with the codec.
 //!
-//! The parser reads byte by byte, copies what it finds, and shares only the list of data fields
-//! with the codec.
+//! The parser reads byte by byte and copies the fields. It shares only the list of data fields with
+//! the codec.
 
 use transfix_codec::{Tag, data};
 
-/// One field: its tag (0 if invalid), the text before `=`, and the value.
+/// A field: its tag (0 if invalid), the text before `=`, and the value.
 pub type PlainField = (u32, Vec<u8>, Vec<u8>);
 
-/// Returns the fields of a whole message, and true if CheckSum(10) is right. Returns `None` if
-/// MsgType(35) is not the third field, or the last field is not a CheckSum(10) of three bytes.
+/// Returns the fields of a complete message, and true if CheckSum(10) is right. Returns `None` if
+/// MsgType(35) is not the third field, or if the last field is not a CheckSum(10) of three bytes.
 #[must_use]
 pub fn parse(frame: &[u8]) -> Option<(Vec<PlainField>, bool)> {
     let mut fields: Vec<PlainField> = Vec::new();
@@ -29,7 +29,8 @@ pub fn parse(frame: &[u8]) -> Option<(Vec<PlainField>, bool)> {
         let tag = tag_of(text);
         let value = at + equals + 1;
         if let Some(length) = length_before(&fields, tag) {
-            // A data value may contain delimiters, but must end before the end of the message.
+            // The value of a data field may contain delimiters, but must end before the end of the
+            // message.
             let until = value.saturating_add(length);
             if until < frame.len() - 1 && frame[until] == 1 {
                 end = until;
@@ -49,14 +50,16 @@ pub fn parse(frame: &[u8]) -> Option<(Vec<PlainField>, bool)> {
     Some((fields, holds))
 }
 
-/// Returns the tag, or 0 for text with leading zeros, other characters, or more than nine digits.
+/// Returns the tag. Returns 0 for text with leading zeros, other characters, or more than nine
+/// digits.
 fn tag_of(text: &[u8]) -> u32 {
     let text = String::from_utf8_lossy(text);
     let number: u32 = text.parse().unwrap_or(0);
     if number.to_string() == text && text.len() <= 9 { number } else { 0 }
 }
 
-/// Returns the length of the data field `tag`, as given by the field before.
+/// Returns the length of the data field `tag`, which the Length field directly before the data
+/// field declares.
 fn length_before(fields: &[PlainField], tag: u32) -> Option<usize> {
     let (before, _, value) = fields.last()?;
     if data::length_of(Tag(tag)) != Some(Tag(*before)) {

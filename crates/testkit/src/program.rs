@@ -1,4 +1,4 @@
-//! Other programs that run beside a test.
+//! External programs that tests start, such as haproxy.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -12,8 +12,8 @@ use crate::temp::TempDir;
 pub struct Program(Child);
 
 impl Program {
-    /// Starts the program `name` and discards its output. `package` is the Debian package that has
-    /// the program.
+    /// Starts the program `name` and discards its output. `package` is the Debian package that
+    /// contains the program, for the error message.
     ///
     /// # Panics
     /// If the program is missing.
@@ -34,7 +34,7 @@ impl Drop for Program {
     }
 }
 
-/// An haproxy that forwards all bytes and sends a PROXY header first.
+/// A running haproxy that forwards all bytes and first sends a PROXY protocol header to its server.
 #[derive(Debug)]
 pub struct Haproxy {
     address: SocketAddr,
@@ -43,8 +43,8 @@ pub struct Haproxy {
 }
 
 impl Haproxy {
-    /// Starts an haproxy that listens at `ip` and connects from there to `to`. Returns once haproxy
-    /// listens.
+    /// Starts an haproxy that listens on `ip` and connects to `to` from the same address. Returns
+    /// as soon as haproxy listens.
     ///
     /// # Panics
     /// If the program is missing.

@@ -1,8 +1,8 @@
-//! Proxies for tests: HTTP CONNECT, SOCKS5, and a proxy that announces its client by the PROXY
+//! Proxies for tests: HTTP CONNECT, SOCKS5, and a proxy that announces its client with the PROXY
 //! protocol.
 //!
-//! The proxies refuse what the standards forbid. A test that passes here therefore passes with real
-//! proxies too.
+//! The proxies refuse everything that the standards forbid, so that Transfix cannot pass the tests
+//! with requests that real proxies reject.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -17,12 +17,12 @@ use socket2::{Domain, Socket, Type};
 /// A user name and a password.
 pub type Login = (String, String);
 
-/// The version of the PROXY protocol's header.
+/// The version of the PROXY protocol header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
-    /// Version 1: a line of text.
+    /// Version 1: the header is a line of text.
     V1,
-    /// Version 2: binary.
+    /// Version 2: the header is binary.
     V2,
 }
 
@@ -33,18 +33,19 @@ pub enum Kind {
     Http(Option<Login>),
     /// SOCKS5 (RFC 1928), with the credentials of RFC 1929 if a login is set.
     Socks5(Option<Login>),
-    /// Connects to `to` from the address `from`, and sends the PROXY header first.
+    /// A proxy that connects to `to` from the address `from`, and first sends a PROXY protocol
+    /// header.
     Announcing {
-        /// The proxy's own address.
+        /// The address from which the proxy connects.
         from: Ipv4Addr,
-        /// The destination address.
+        /// The address of the server to which the proxy connects.
         to: SocketAddr,
         /// The version of the PROXY header.
         header: Header,
     },
 }
 
-/// A proxy that stops when dropped. Established connections last until one of their sides closes.
+/// A running proxy, stopped on drop. Established connections last until one side closes.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -52,7 +53,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts a proxy that listens at `at`.
+    /// Starts a proxy that listens at the address `at`.
     ///
     /// # Panics
     /// If the address is in use.
@@ -68,7 +69,8 @@ impl Proxy {
                     break;
                 }
                 let kind = kind.clone();
-                // A client that breaks the protocol is closed; the client's test then fails.
+                // The proxy disconnects a client that violates the protocol, so that the test of
+                // the client fails.
                 thread::spawn(move || kind.serve(client));
             }
         });
@@ -85,7 +87,7 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
-        // A connection wakes the listening thread.
+        // A connection to itself wakes the proxy's listening thread, which then ends.
         drop(TcpStream::connect(self.address));
     }
 }
@@ -113,7 +115,7 @@ impl Kind {
     }
 }
 
-/// Copies all bytes until `from` ends, and then shuts down `to`.
+/// Copies all bytes until `from` ends, and then shuts down the write direction of `to`.
 fn pass_on(mut from: &TcpStream, mut to: &TcpStream) {
     let _ = io::copy(&mut from, &mut to);
     let _ = to.shutdown(Shutdown::Write);
@@ -128,7 +130,8 @@ impl Header {
         Ok(match self {
             Self::V1 => format!("PROXY TCP4 {from_ip} {to_ip} {from} {to}\r\n").into_bytes(),
             Self::V2 => {
-                // Version 2, command PROXY; TCP over IPv4; 12 bytes follow.
+                // The signature, then version 2 with the command PROXY, TCP over IPv4, and a length
+                // of 12 bytes for the addresses.
                 let mut bytes = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c".to_vec();
                 bytes.extend([from_ip.octets(), to_ip.octets()].concat());
                 bytes.extend([from.to_be_bytes(), to.to_be_bytes()].concat());

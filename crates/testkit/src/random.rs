@@ -1,13 +1,13 @@
-//! Random numbers that are the same on every machine for the same seed.
+//! A random generator that gives the same numbers on every machine for the same seed.
 
-/// SplitMix64: small, fast, and good enough to choose test cases.
+/// A SplitMix64 generator: small, fast, and good enough to choose test cases.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
 }
 
 impl Random {
-    /// Creates a generator; the same seed gives the same numbers.
+    /// Creates a generator; the same seed always gives the same numbers.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { state: seed }

@@ -1,4 +1,5 @@
-//! Sample messages made from a dictionary: valid messages of every type, small or full.
+//! Sample messages generated from a dictionary: valid messages of every type, with required or with
+//! all fields.
 //!
 //! ```
 //! use transfix_testkit::random::Random;
@@ -15,14 +16,14 @@ use transfix_dictionary::{DataType, Dictionary, Field, Flat, FlatMember, Member,
 
 use crate::random::Random;
 
-/// The part of the dictionary's members that a sample contains.
+/// The choice of fields and groups that a sample message contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// The required fields and groups, and the first field of each entry.
+    /// The required fields and groups; each group entry has its first field.
     Required,
-    /// Every field and group; an outer group has two entries, a nested group has one.
+    /// Every field and group; an outer group has two entries, and a nested group has one entry.
     Everything,
-    /// The required fields and groups, and a random choice of the others.
+    /// The required fields and groups, and a random selection of the optional ones.
     Some,
 }
 
@@ -34,32 +35,34 @@ pub struct Sample<'d> {
     random: Random,
 }
 
-/// The output and the tags of one nesting level.
+/// The state of one nesting level: the output, and the tags already written at this level.
 struct Level<'l> {
     out: &'l mut Vec<u8>,
     tags: Vec<u32>,
     extent: Extent,
     depth: usize,
-    /// True if the members belong to the session's dictionary.
+    /// True if the members are defined in the session dictionary, not in the application
+    /// dictionary.
     is_session: bool,
 }
 
 impl<'d> Sample<'d> {
-    /// Creates messages of `application` framed by `session`. Up to FIX 4.4 both are the same
-    /// dictionary.
+    /// Creates a generator for messages of the dictionary `application`, with the header and
+    /// trailer of `session`. Up to FIX 4.4, both dictionaries are the same.
     #[must_use]
     pub const fn new(session: &'d Dictionary, application: &'d Dictionary, random: Random) -> Self {
         Self { session, application, random }
     }
 
-    /// Returns all messages of both dictionaries, each session-layer message once.
+    /// Returns all messages of both dictionaries; a session-layer message that both define appears
+    /// once.
     pub fn messages(&self) -> impl Iterator<Item = &'d Message> + use<'d> {
         let session = self.session;
         let is_own = move |message: &&Message| session.message(&message.msg_type).is_none();
         session.messages().iter().chain(self.application.messages().iter().filter(is_own))
     }
 
-    /// Returns a valid message of the type of `message`.
+    /// Returns a valid message of the type that `message` defines.
     ///
     /// # Panics
     /// If the dictionary's name for the message cannot be a MsgType(35).
@@ -83,7 +86,7 @@ impl<'d> Sample<'d> {
         }
     }
 
-    /// Writes the members of one level, in their order.
+    /// Writes the members of one nesting level in dictionary order.
     fn level(&mut self, members: &[Member], level: &mut Level<'_>) {
         let flat: Vec<FlatMember<'_>> = Flat::of(members).collect();
         let is_entry = level.depth > 0;
@@ -94,7 +97,7 @@ impl<'d> Sample<'d> {
             let is_pair = next.and_then(data::length_of) == Some(Tag(member.tag));
             let is_wanted = member.required || is_entry && n == 0 || self.wants(level.extent);
             n += 1 + usize::from(is_pair);
-            // Some dictionaries list a field twice in one message.
+            // A field that the dictionary lists twice in one message is written once.
             if !is_wanted || level.tags.contains(&member.tag) {
                 continue;
             }
@@ -130,7 +133,7 @@ impl<'d> Sample<'d> {
     }
 
     fn field(&mut self, number: u32, level: &mut Level<'_>) {
-        // Validation also looks first in the dictionary that defines the members.
+        // The dictionary that defines the members comes first, as in validation.
         let [first, second] = if level.is_session {
             [self.session, self.application]
         } else {
@@ -146,7 +149,7 @@ impl<'d> Sample<'d> {
         }
     }
 
-    /// Returns a random code, or two codes if the field allows several.
+    /// Returns a random code of the field, or two codes if the field is a list of codes.
     fn code(&mut self, field: &Field) -> String {
         let code = |random: &mut Random| field.codes[random.below(field.codes.len())].value.clone();
         let mut value = code(&mut self.random);
@@ -164,7 +167,7 @@ fn put(out: &mut Vec<u8>, tag: u32, value: &[u8]) {
     out.push(1);
 }
 
-/// Returns valid values of the type.
+/// Returns sample values that are valid for the data type.
 const fn texts(data_type: DataType) -> &'static [&'static str] {
     use DataType as T;
     match data_type {

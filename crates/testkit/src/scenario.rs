@@ -1,6 +1,6 @@
-//! Session-layer scenarios: one message exchange each, in plain text, played in several worlds.
+//! Session-layer scenarios: plain-text message exchanges that run in several environments (worlds).
 //!
-//! `testdata/scenarios/README.md` describes the format. **Invariant:** a scenario names the
+//! `testdata/scenarios/README.md` describes the format. **Invariant:** a scenario contains only the
 //! counterparty's actions and the expected reactions; a [`World`] transports the bytes.
 
 mod line;
@@ -16,91 +16,92 @@ pub use version::Version;
 use std::fmt;
 use std::time::Duration;
 
-/// The side of the session under test.
+/// The role of the session under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The session accepts connections.
+    /// The session under test accepts connections.
     Acceptor,
-    /// The session connects.
+    /// The session under test connects.
     Initiator,
 }
 
-/// One scenario file.
+/// A scenario file.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// The path below the folder of scenarios, without its extension.
+    /// The path relative to the folder of scenarios, without extension.
     pub name: String,
-    /// The demonstrated behavior, in one line.
+    /// The behavior that the scenario demonstrates, in one line.
     pub title: String,
-    /// The rule of the standard, or the project's decision.
+    /// The reason for the behavior: a rule of the standard, or a decision of this project.
     pub why: String,
-    /// The versions to which the scenario applies.
+    /// The FIX versions to which the scenario applies.
     pub versions: Vec<Version>,
-    /// The role of the session under test; the first one if the scenario applies to both.
+    /// The role of the session under test. If the scenario applies to both roles, the role to play
+    /// first.
     pub side: Side,
     /// True if the scenario applies to both roles.
     pub both_sides: bool,
-    /// Session settings, as lines of TOML.
+    /// Additional session settings, as lines of TOML.
     pub settings: String,
-    /// Engine settings, as lines of TOML.
+    /// Additional engine settings, as lines of TOML.
     pub engine: String,
-    /// Default settings of scenario sessions that are omitted for this session.
+    /// The names of settings that scenarios set by default, but that this scenario omits.
     pub unset: Vec<String>,
-    /// The worlds that cannot play the scenario, each with the reason.
+    /// The names of the worlds that cannot play the scenario, each with the reason.
     pub not_in: Vec<(String, String)>,
     steps: Vec<Line>,
 }
 
-/// One step and its line in the file.
+/// A step of a scenario and its line number in the file.
 #[derive(Clone, Debug)]
 struct Line {
     number: usize,
     text: String,
-    /// The only versions in which the step is played; `None` for all.
+    /// The versions in which the step is played; `None` means all versions.
     versions: Option<Vec<Version>>,
     step: Step,
 }
 
-/// An action, or an expected event.
+/// A step of a scenario: an action, or an expected event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Connect,
-    /// Connects and exchanges Logon(A). These fields replace the usual fields of the initiator's
-    /// Logon(A).
+    /// The counterparty connects and both sides exchange Logon(A). These fields replace the default
+    /// fields of the initiator's Logon(A).
     Logon(String),
     /// The counterparty sends this message.
     In(String),
-    /// The counterparty sends these bytes.
+    /// The counterparty sends these bytes unchanged.
     Raw(String),
-    /// Our next message matches this line.
+    /// The next message from the session under test matches this line.
     Out(String),
-    /// Our next message is a Reject(3) with these fields.
+    /// The next message from the session under test is a Reject(3) with these fields.
     Rejects(String),
-    /// The next message that the application receives matches this line.
+    /// The next message that our application receives must match this line.
     App(String),
-    /// The application gets this unsent message back.
+    /// Our application must get this unsent message back.
     Returned(String),
-    /// No further message has arrived, and the connection is up.
+    /// No further message has arrived, and the connection is still open.
     Silence,
-    /// Our side has closed the connection, and the reason contains these words.
+    /// The session under test has closed the connection, and the reason contains these words.
     Closed(String),
     /// The counterparty closes the connection.
     Close,
-    /// Another connection sends this message and is closed without an answer.
+    /// A second connection sends this message, and is closed without an answer.
     Intrude(String),
-    /// This much time passes.
+    /// The given time passes.
     Wait(Duration),
-    /// The application sends this message. If words are given, the message is refused with these
-    /// words.
+    /// The application sends this message. If words are given, the session refuses the message with
+    /// an error that contains these words.
     Send(String, Option<String>),
-    /// The operator of our side carries out this action.
+    /// The operator of the session under test carries out this action.
     Operate(Operation),
-    /// The next MsgSeqNum(34) inbound and outbound are these.
+    /// The next inbound and outbound MsgSeqNum(34) have these values.
     Numbers(u64, u64),
 }
 
 impl Scenario {
-    /// Parses one file; reports refer to the file as `name`.
+    /// Parses the text of one scenario file. Error messages refer to the file as `name`.
     ///
     /// # Errors
     /// The line and the fault in the line.
@@ -108,14 +109,15 @@ impl Scenario {
         parse::scenario(name, text)
     }
 
-    /// Returns one scenario for each role.
+    /// Returns one copy of the scenario for each role in which it can be played.
     #[must_use]
     pub fn sides(&self) -> Vec<Self> {
         let other = Self { side: Side::Initiator, ..self.clone() };
         if self.both_sides { vec![self.clone(), other] } else { vec![self.clone()] }
     }
 
-    /// Returns the real time that the scenario's waits take without a simulated clock.
+    /// Returns the sum of the scenario's waits, which is the real time that a world without a
+    /// simulated clock needs.
     #[must_use]
     pub fn waits(&self) -> Duration {
         let wait = |line: &Line| match line.step {
@@ -125,21 +127,23 @@ impl Scenario {
         self.steps.iter().map(wait).sum()
     }
 
-    /// Returns true if a step restarts our side, so that the store must outlive the restart.
+    /// Returns true if a step restarts the session under test, so that the store must survive the
+    /// restart.
     #[must_use]
     pub fn restarts(&self) -> bool {
         self.steps.iter().any(|line| line.step == Step::Operate(Operation::Restart))
     }
 
-    /// Returns the reason why `world` cannot play the scenario, or `None`.
+    /// Returns the reason why the world with this name cannot play the scenario, or `None` if the
+    /// world can.
     #[must_use]
     pub fn excuse(&self, world: &str) -> Option<&str> {
         let found = self.not_in.iter().find(|(name, _)| name == world);
         found.map(|(_, reason)| reason.as_str())
     }
 
-    /// Returns the complete settings file of the session under test in this version. The session
-    /// listens on or connects to `address`.
+    /// Returns the complete settings file of the session under test for this version. An acceptor
+    /// listens on `address`; an initiator connects to `address`.
     #[must_use]
     pub fn settings(&self, version: Version, address: &str) -> String {
         let role = match self.side {
@@ -168,18 +172,18 @@ impl Scenario {
     }
 }
 
-/// The step at which a scenario failed.
+/// The step at which a scenario failed, with the circumstances.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The line number in the file.
+    /// The number of the failed line in the file.
     pub line: usize,
-    /// The line's text.
+    /// The text of the failed line.
     pub text: String,
-    /// The expected event and the actual one.
+    /// The expected event and the actual event.
     pub what: String,
-    /// The messages exchanged before the failure.
+    /// The messages that were exchanged before the failure.
     pub transcript: Vec<String>,
-    /// The time that the file has waited before the failure.
+    /// The total waiting time of the scenario before the failure.
     pub waited: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! A temporary directory for one test.
+//! Creates a temporary directory for one test.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,7 +23,8 @@ impl TempDir {
             let path = env::temp_dir().join(format!("transfix-{}-{count}", process::id()));
             match fs::create_dir(&path) {
                 Ok(()) => return Self { path },
-                // A killed process with the same id may have left this directory.
+                // A killed process with the same process ID may have left this directory, so the
+                // next name is tried.
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => panic!("temporary directory {}: {error}", path.display()),
             }

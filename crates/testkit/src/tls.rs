@@ -1,4 +1,5 @@
-//! Blocking TLS clients and servers as counterparties, with the files of [`crate::certificates`].
+//! Blocking TLS clients and servers that act as counterparties, with certificates from
+//! [`crate::certificates`].
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -20,7 +21,7 @@ use crate::certificates::Signed;
 pub type ClientStream = StreamOwned<ClientConnection, TcpStream>;
 /// The server's end of a TLS connection.
 pub type ServerStream = StreamOwned<ServerConnection, TcpStream>;
-/// A set of TLS versions.
+/// A set of TLS versions that a client or server supports.
 pub type Versions = &'static [&'static SupportedProtocolVersion];
 /// TLS 1.2 only.
 pub static TLS12: Versions = &[&rustls::version::TLS12];
@@ -43,8 +44,8 @@ fn pair(own: &Signed) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) 
     (chain, PrivateKeyDer::from_pem_file(&own.key).expect("a key"))
 }
 
-/// Returns a client that trusts `ca` and presents `own`. Its connections can resume earlier
-/// sessions.
+/// Returns the configuration of a client that trusts `ca` and presents `own`. Connections with the
+/// same configuration can resume earlier TLS sessions.
 ///
 /// # Panics
 /// If a file is not valid PEM.
@@ -60,7 +61,8 @@ pub fn client(ca: &Path, own: Option<&Signed>, versions: Versions) -> Arc<Client
     })
 }
 
-/// Connects to the host `name`. The first write or read makes the handshake.
+/// Connects to the host `name` at the address `to`. The TLS handshake takes place at the first read
+/// or write.
 ///
 /// # Panics
 /// If no server listens, or `name` is not a valid host name.
@@ -71,8 +73,8 @@ pub fn connect(client: &Arc<ClientConfig>, to: SocketAddr, name: &str) -> Client
     StreamOwned::new(tls, TcpStream::connect(to).expect("a connection"))
 }
 
-/// Returns a server that presents `own`. If `ca` is given, each client must present a certificate
-/// of that authority.
+/// Returns the configuration of a server that presents `own`. If `ca` is given, each client must
+/// present a certificate that `ca` has signed.
 ///
 /// # Panics
 /// If a file is not valid PEM.
@@ -93,7 +95,7 @@ pub fn server(own: &Signed, ca: Option<&Path>, versions: Versions) -> Arc<Server
     Arc::new(builder.with_single_cert(chain, key).expect("a pair"))
 }
 
-/// Returns the server's end of an accepted connection.
+/// Returns the TLS stream of a server for an accepted connection.
 ///
 /// # Panics
 /// If the settings are inconsistent.

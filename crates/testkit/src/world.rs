@@ -1,11 +1,12 @@
-//! A simulated world: two engine sessions, each with a store and an application, a connection
-//! between them, and clocks. A seed gives the same world on every machine.
+//! A simulated world: two engine sessions with stores and applications, a connection between them,
+//! and clocks. The same seed gives the same world on every machine.
 //!
-//! Laws, checked at every step: the laws of the wire (`observer`), of crashes (`side`), and the
-//! following. Each application message that one session accepts is delivered by the other once and
-//! in order, or dropped by a reset. A counterparty that answers is never disconnected, and silence
-//! is detected in time. The expected number advances while the counterparty writes. No session
-//! spins, and queues are bounded. After the faults cease, all messages arrive within a bound.
+//! Laws checked at every step: the laws of the wire (see `observer`) and of crashes (see `side`),
+//! and the following. An application message that a session accepts is delivered exactly once and
+//! in order, or dropped by a reset. A counterparty that answers is never disconnected, and a silent
+//! one is detected in time. The expected sequence number advances while the counterparty writes. No
+//! session spins, and queues are bounded. After the faults end, all messages arrive within a time
+//! limit.
 
 mod app;
 mod disk;
@@ -29,7 +30,7 @@ use crate::engines;
 use crate::random::Random;
 use disk::{Disk, Fuse};
 use evil::Mallory;
-use net::{MS, Weather};
+use net::{MS, NetworkConditions};
 use observer::Observer;
 use plan::Plan;
 use side::{Outcome, Side};
@@ -38,25 +39,26 @@ pub use plan::WorldKind;
 pub use trace::Trace;
 
 const SECOND: u64 = 1_000 * MS;
-/// Steps without an advance of the clock; more steps mean that a session spins.
+/// The maximum number of steps while the clock stands still; a session that needs more steps is
+/// spinning.
 const STEPS_PER_MOMENT_MAX: u32 = 1_000_000;
 
-/// The counts of events in a world, which show how much the seeds test.
+/// Counts of the events in a world, which show how much of the engine the seeds exercise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Application messages delivered, in both directions.
+    /// The number of application messages delivered, in both directions.
     pub delivered: u64,
-    /// Frames written, in both directions.
+    /// The number of frames written, in both directions.
     pub frames: u64,
-    /// ResendRequests(2) written, in both directions.
+    /// The number of ResendRequest(2) messages written, in both directions.
     pub requests: u64,
     /// Connections made.
     pub connections: u64,
-    /// Connections that a session ended by its own decision, including timeouts.
+    /// The number of connections that a session ended by its own decision, including timeouts.
     pub verdicts: u64,
-    /// Processes that crashed during an operation.
+    /// The number of processes that crashed during a disk operation.
     pub crashes: u64,
-    /// Virtual time in nanoseconds at the end of the world.
+    /// The virtual time at the end of the world, in nanoseconds.
     pub ended_ns: u64,
 }
 
@@ -73,13 +75,13 @@ impl Summary {
     }
 }
 
-/// Data shared by all worlds: the compiled rules of each version, which are slow to compile.
+/// Data that all worlds share: the compiled rules of each FIX version, whose compilation is slow.
 #[derive(Clone, Default)]
 pub struct Ground {
     rules: Rules,
 }
 
-/// Runs the world of this seed to the end.
+/// Runs the world with this seed to its end.
 ///
 /// # Panics
 /// If a law is broken.
@@ -104,7 +106,7 @@ fn run_honest(ground: &Ground, seed: u64, kind: WorldKind, trace: &Trace) -> Sum
     world.summarize()
 }
 
-/// Two sessions and the connection between them; side 0 is the initiator.
+/// A simulated run: two sessions and the connection between them; side 0 is the initiator.
 struct World {
     random: Random,
     plan: Plan,
@@ -113,12 +115,12 @@ struct World {
     sides: [Side; 2],
     net: net::Shared,
     connects_at: u64,
-    /// The time at which the application answers a waiting Logon(A).
+    /// The time at which each side's application answers a pending Logon(A), in nanoseconds.
     answers_at: [Option<u64>; 2],
-    /// The time at which the disk completes the waiting commits.
+    /// The time at which each side's disk completes the pending commits, in nanoseconds.
     safe_at: [Option<u64>; 2],
     acts_at: u64,
-    /// True after the faults have ceased.
+    /// True after the faults have ended.
     resting: bool,
     summary: Summary,
 }
@@ -197,7 +199,7 @@ impl World {
         self.trace.add(self.now, what);
     }
 
-    /// Draws and carries out an action of the applications, the operators, or the environment.
+    /// Carries out a random action of the applications, the operators, or the environment.
     fn act(&mut self) {
         let side = self.random.below(2);
         let odds = self.plan.odds;
@@ -248,11 +250,11 @@ impl World {
         }
     }
 
-    /// Injects a message to `side` in the name of its counterparty.
+    /// Injects a message to `side` that claims to come from the counterparty.
     fn forge(&mut self, side: usize) {
         let seen = self.sides[side].rig.look();
         let live = matches!(seen.state, State::Active | State::LogoutSent);
-        // Bytes are a message of their own only between two other messages.
+        // Injected bytes form a separate message only if the connection is between two messages.
         if !live || !self.net.lock().is_between_messages(1 - side) {
             return;
         }
@@ -266,7 +268,7 @@ impl World {
         self.net.lock().inject(1 - side, &message);
     }
 
-    /// Carries out a random operator action.
+    /// Carries out a random operator action on a session.
     fn operate(&mut self, side: usize) {
         let kinds = match (self.plan.odds.operator_resets, self.plan.odds.in_session_resets) {
             (true, true) => &[0, 1, 2, 3, 4][..],
@@ -287,7 +289,8 @@ impl World {
             match what {
                 0 => _ = session.test_request(now, &format!("T{number}"), out),
                 1 => _ = session.request_resend(now, begin, 0, out),
-                // FIX 4.0 has no ResetSeqNumFlag(141): operators of both sides would have to agree.
+                // FIX 4.0 has no ResetSeqNumFlag(141), so a reset would require an agreement
+                // between the operators of both sides.
                 2 if old => {}
                 2 => session.reset_at_next_logon(),
                 4 => _ = session.reset_in_session(now, out),
@@ -303,7 +306,7 @@ impl World {
         self.go_on(side, outcome);
     }
 
-    /// Makes the wall clock of a side jump; the monotonic clock never jumps.
+    /// Makes the wall clock of a side jump. The monotonic clock never jumps.
     fn jump(&mut self, side: usize) {
         let most = self.plan.jump_s_max;
         let ahead_s = self.random.below(2 * most + 1) as i64 - most as i64;
@@ -311,7 +314,8 @@ impl World {
         self.sides[side].ahead_ns = ahead_s * SECOND as i64;
     }
 
-    /// Breaks the connection: bytes in transit are lost, and each side notices after some time.
+    /// Breaks the connection: bytes in transit are lost, and each side notices the break after some
+    /// time.
     fn cut(&mut self) {
         let most = self.plan.odds.unnoticed_ms_max + 1;
         let notices_at = [0, 1].map(|_| self.now + self.random.below(most) as u64 * MS);
@@ -319,7 +323,7 @@ impl World {
         self.net.lock().cut(notices_at);
     }
 
-    /// Advances the clock to the next event and handles all events of that moment.
+    /// Advances the clock to the next event, and handles all events due at that time.
     fn step(&mut self) {
         self.now = self.next_at().max(self.now);
         self.net.lock().now = self.now;
@@ -383,15 +387,15 @@ impl World {
         false
     }
 
-    /// Returns true if the application answers a waiting Logon(A) now. The answer comes some time
-    /// after the question.
+    /// Makes the application answer a pending Logon(A) if the answer is due; the delay is random.
+    /// Returns true if the application has answered.
     fn answers_later(&mut self, side: usize) -> bool {
         if self.sides[side].app.lock().answer.is_none() {
             self.answers_at[side] = None;
             return false;
         }
         let at = *self.answers_at[side].get_or_insert_with(|| {
-            // The longest delay exceeds the logon timeout.
+            // The longest possible delay of 30 s exceeds the logon timeout.
             self.now + [0, 1, 50, 3_000, 30_000][self.random.below(5)] * MS
         });
         if self.now < at {
@@ -407,7 +411,8 @@ impl World {
         true
     }
 
-    /// Returns true if a disk completes earlier commits now.
+    /// Makes the disk complete earlier commits if their random delay is over. Returns true if the
+    /// disk has done so.
     fn makes_safe(&mut self, side: usize) -> bool {
         let Some(pace) = self.sides[side].disk.pace.clone().filter(|pace| pace.waits()) else {
             self.safe_at[side] = None;
@@ -425,7 +430,8 @@ impl World {
         true
     }
 
-    /// Connects the initiator. An acceptor that still has a connection refuses another.
+    /// Connects the initiator. An acceptor that still has an open connection refuses the new
+    /// connection.
     fn connect(&mut self) {
         self.summary.connections += 1;
         let refused = self.sides[1].rig.look().is_up;
@@ -444,7 +450,7 @@ impl World {
             self.go_on(side, outcome);
         }
         if !self.sides[0].rig.look().is_up && self.connects_at <= self.now {
-            // The schedule has closed the session.
+            // Outside its schedule, the session does not connect, so the attempt is repeated later.
             self.reconnect_later(0);
         }
     }
@@ -480,7 +486,7 @@ impl World {
         }
     }
 
-    /// Stops the faults. All messages must then arrive within a bound, with few frames.
+    /// Ends the faults. All messages must then arrive within a time limit, and with few frames.
     fn rest(&mut self) {
         self.resting = true;
         self.say(|| "the faults cease".to_owned());
@@ -489,7 +495,8 @@ impl World {
             let mut log = side.app.lock();
             (log.decline_one_in, log.deny_one_in, log.later_one_in) = (0, 0, 0);
         }
-        self.net.lock().weather = Weather { capacity: self.plan.weather.capacity, ..Weather::FAIR };
+        self.net.lock().weather =
+            NetworkConditions { capacity: self.plan.weather.capacity, ..NetworkConditions::FAIR };
         let (begun, bound) = (self.now, self.rest_max());
         let written = self.frames();
         let mut sends_at = self.now;
@@ -498,8 +505,9 @@ impl World {
                 self.check_order();
                 panic!("nothing moves any more: {}", self.stand());
             }
-            self.check_words(begun, written);
-            // Without heartbeats, the loss of the last message would go unnoticed.
+            self.check_frame_count(begun, written);
+            // Without heartbeats, a session notices the loss of the last message only when another
+            // message follows.
             self.acts_at = sends_at.max(self.now);
             self.step();
             if self.now >= sends_at {

@@ -1,4 +1,5 @@
-//! Lossless conversion of many messages to JSON and back, with the dictionary of each message.
+//! Lossless conversion of FIX messages to JSON and back, with the dictionary that fits each
+//! message.
 
 mod line;
 
@@ -13,11 +14,11 @@ use crate::input::{Delimiter, Dictionaries, Failure, parse, read_some};
 use crate::json::{self, JsonProblem};
 use line::Refusal;
 
-/// Converter of messages to JSON objects, with the field names of each message's version.
+/// A converter of messages to JSON objects, which uses the field names of each message's version.
 #[derive(Debug)]
 pub struct Objects {
     dictionaries: Dictionaries,
-    /// The JSON writers, by the number of the dictionary pair.
+    /// The JSON writers, indexed by the number of the dictionary pair.
     writers: Vec<json::Writer<Arc<Dictionary>>>,
     tags: bool,
     index: FieldIndex,
@@ -25,14 +26,14 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Creates a converter that writes field names, or tags if `tags` is true.
+    /// Creates a converter that writes field names, or tag numbers if `tags` is true.
     #[must_use]
     pub fn new(dictionaries: Dictionaries, tags: bool) -> Self {
         let (writers, index, text) = (Vec::new(), dictionaries.index(), String::new());
         Self { dictionaries, writers, tags, index, text }
     }
 
-    /// Returns the JSON object of a message; `None` if the bytes are not a message.
+    /// Returns the JSON object of a message, or `None` if the bytes are not a FIX message.
     ///
     /// # Errors
     /// If a dictionary cannot be read.
@@ -41,7 +42,7 @@ impl Objects {
             return Ok(None);
         };
         self.text.clear();
-        // Writing to a String never fails.
+        // The result is ignored, because writing to a `String` never fails.
         let _ = if self.tags {
             json::Writer::plain().write(&message, &mut self.text)
         } else {
@@ -56,16 +57,16 @@ impl Objects {
     }
 }
 
-/// Maximum text length of one message, in bytes.
+/// The maximum length of one JSON object in the input, in bytes.
 const OBJECT_BYTES_MAX: usize = 64 << 20;
 
-/// Reads JSON objects separated by white space, and writes the messages.
+/// Reads JSON objects separated by white space, and writes the corresponding FIX messages.
 ///
-/// The delimiter defaults to SOH. `on_left_out` receives the line, counted from 1, and the reason
-/// of each skipped message.
+/// The delimiter defaults to SOH. `on_left_out` is called for each skipped message, with the line
+/// number (from 1) and the reason.
 ///
-/// An object is a message in the form of [`Objects`], or a log line with such a message in its
-/// member `message`.
+/// A JSON object is a message in the form of [`Objects`], or a log line whose member `message` is
+/// such a message.
 ///
 /// # Errors
 /// If a text is not such an object, or the input or output fails.
@@ -79,7 +80,8 @@ pub fn to_fix(
     let (mut buffer, mut message) = (Vec::<u8>::new(), Vec::new());
     let (mut begin, mut line, mut at_end) = (0, 1, false);
     let data_fields = dictionaries.data_fields();
-    // An incomplete text is parsed again only after its length has doubled.
+    // The length that the text must reach before the next attempt to parse it. An incomplete text
+    // is parsed again only when its length has doubled.
     let mut enough = 0;
     loop {
         let text = &buffer[begin..];
@@ -134,7 +136,7 @@ pub fn to_fix(
     }
 }
 
-/// Describes the error of a text that begins in line `line`, with line and column.
+/// Describes a parse error with its line and column. The text begins in line `line`.
 fn refused(text: &[u8], line: usize, error: &Refusal) -> String {
     let (before, rest) = text.split_at(error.at.min(text.len()));
     let column = before.rsplit(|&b| b == b'\n').next().map_or(0, <[u8]>::len) + 1;
@@ -153,10 +155,9 @@ fn lines(text: &[u8]) -> usize {
     text.iter().filter(|&&b| b == b'\n').count()
 }
 
-/// Writes one message, as a line if the delimiter is not SOH.
+/// Writes one message. With a delimiter other than SOH, the message ends with a line feed.
 ///
-/// Returns the reason if a field contains the delimiter text, so that the message cannot be
-/// written.
+/// Returns a reason, without writing, if a field contains the delimiter text.
 fn write(
     message: &[u8],
     delimiter: Option<Delimiter>,
@@ -238,7 +239,7 @@ mod tests {
         let expected = LOG.lines().next().unwrap().to_owned() + "\n";
         for line in [
             format!(r#"{{"time":null,"direction":"in","session":"a\"}}","message":{message}}}"#),
-            // The member order of `jq -S`.
+            // The members are sorted by name, as `jq -S` does.
             format!(r#"{{"direction":null,"message":{message},"session":null,"time":"x"}}"#),
             format!("{{ \"message\" :\n {message} \n}}"),
         ] {
@@ -254,7 +255,7 @@ mod tests {
                 assert!(out.is_empty());
             }
         }
-        // Text that is not a message is skipped and counted.
+        // A line with text that is not a message is skipped and counted.
         let garbled = r#"{"time":null,"garbled":"8=FIX"}"#;
         let both = format!("{garbled}\n{message}");
         assert_eq!(to_fix(&both, Some(Delimiter::Pipe)).unwrap(), expected);

@@ -1,7 +1,8 @@
-//! Reader of messages in captures, logs and store journals.
+//! A reader of FIX messages from captures, logs and store journals.
 //!
-//! [`read`] passes each message to a [`Sink`], valid or not. The reader detects the delimiter of
-//! each message in a stream. The text before a message is its [`head`](InputMessage::head).
+//! [`read`] passes each message to a [`Sink`], whether the message is valid or not. In a stream,
+//! the reader detects the delimiter of each message. The text before a message on its line is the
+//! [`head`](InputMessage::head).
 //!
 //! ```
 //! use transfix_text::input::{self, Failure, InputError, InputMessage, Place, Sink};
@@ -27,7 +28,7 @@
 //! # Ok::<(), Failure>(())
 //! ```
 //!
-//! Invariant: memory is bounded by the longest message, not by the file.
+//! Invariant: the longest message limits the memory in use; the size of the file does not matter.
 
 mod dictionaries;
 mod masking;
@@ -62,7 +63,7 @@ pub enum Failure {
     Read(String),
     /// The output cannot be written.
     Write(io::Error),
-    /// The sink needs no more messages.
+    /// The sink has requested the end, because it needs no more messages.
     Enough,
 }
 
@@ -76,7 +77,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Formats as [`fmt::Display`] does, so that an error returned by `main` prints as text.
+/// The output equals that of [`fmt::Display`], so that an error that `main` returns is printed as
+/// readable text.
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -91,19 +93,19 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// A position in the input.
+/// A position in the input, for error reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A position in a stream.
+    /// A position in a stream, such as a log file.
     Stream {
-        /// The line, counted from 1.
+        /// The line number, counted from 1.
         line: u64,
         /// The byte offset, counted from 0.
         byte: u64,
     },
-    /// A position in a store.
+    /// A position in a store's journal.
     Store {
-        /// The number of the segment.
+        /// The number of the store's segment.
         segment: u64,
         /// The byte offset within the segment.
         byte: u64,
@@ -119,64 +121,65 @@ impl fmt::Display for Place {
     }
 }
 
-/// A message of the input.
+/// A message that was read from the input.
 #[derive(Clone, Copy, Debug)]
 pub struct InputMessage<'i> {
-    /// The bytes as on the wire.
+    /// The bytes of the message as on the wire, with SOH as the delimiter.
     pub bytes: &'i [u8],
-    /// The position of the message.
+    /// The position of the message in the input.
     pub place: Place,
-    /// The log text before the message: time, direction, number.
+    /// The text before the message on its line, such as time, direction and number.
     pub head: &'i str,
-    /// The error found so far.
+    /// The error that the reader has found in the message, if any.
     pub wrong: Option<InputError>,
 }
 
 impl InputMessage<'_> {
-    /// Returns the error of the message as a frame.
+    /// Returns the error of the message as a frame, such as a wrong BodyLength(9).
     ///
-    /// `index` is scratch memory.
+    /// The content of `index` does not matter; the buffer is only reused.
     pub fn fault(&self, index: &mut FieldIndex) -> Option<InputError> {
         let sound = parse(self.bytes, index, CheckSumPolicy::Verify).map(|_| ());
         self.wrong.or(sound.err().map(InputError::Garbled))
     }
 }
 
-/// A message of a stream, before its bytes are copied or changed.
+/// A message of a stream, before its bytes are copied or its delimiters are replaced.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageView<'i> {
-    /// The bytes as in the stream, with a correct BodyLength(9).
+    /// The bytes as they are in the stream. BodyLength(9) is correct.
     pub bytes: &'i [u8],
-    /// The byte in place of SOH. Unless it is SOH, values may contain this byte too.
+    /// The byte that stands for SOH in this message. If the byte is not SOH, values may also
+    /// contain it.
     pub by: u8,
-    /// The line before the message.
+    /// The text before the message on its line.
     pub head: &'i [u8],
 }
 
-/// The interest of a sink in a message.
+/// The result of a sink's quick check of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// The quick check shows that the message is irrelevant.
+    /// The sink does not need the message.
     No,
-    /// The sink must receive the message to decide.
+    /// The sink must receive the whole message to decide.
     Perhaps,
 }
 
-/// Receiver of the messages of an input.
+/// A receiver of the messages that the reader finds.
 pub trait Sink {
-    /// Decides by a quick check whether this sink needs the next message. Called only for messages
-    /// of a stream with a correct BodyLength(9).
+    /// Checks quickly if this sink may need the next message. The reader calls this method only for
+    /// messages of a stream that have a correct BodyLength(9).
     fn glance(&mut self, _: &MessageView<'_>) -> Wanted {
         Wanted::Perhaps
     }
 
-    /// Receives a message, valid or not.
+    /// Receives a message, which may be valid or not.
     ///
     /// # Errors
     /// Any error ends the reading; the same holds for the other methods.
     fn message(&mut self, found: &InputMessage<'_>) -> Result<(), Failure>;
 
-    /// Receives the remains of a message.
+    /// Receives the position and error of a damaged message that could not be read.
     ///
     /// # Errors
     /// As [`Sink::message`].
@@ -190,7 +193,8 @@ pub trait Sink {
         Ok(())
     }
 
-    /// Reports that the next message may take a while.
+    /// Called before the next message if that message may take a while, for example so that the
+    /// sink can flush its output.
     ///
     /// # Errors
     /// As [`Sink::message`].
@@ -199,10 +203,10 @@ pub trait Sink {
     }
 }
 
-/// Reads a file, the standard input (`-`), or a store.
+/// Reads the messages of a file, of the standard input (`-`), or of a store.
 ///
-/// Values hidden by the mask are replaced by asterisks. Without a delimiter, the reader detects the
-/// delimiter of each message.
+/// Values that the mask hides are replaced by asterisks. If no delimiter is given, the reader
+/// detects the delimiter of each message.
 ///
 /// # Errors
 /// If the input cannot be read, and the errors of the sink.
@@ -236,7 +240,7 @@ pub fn read(
     stream(&mut *file, delimiter, mask, sink)
 }
 
-/// Reads the messages of a capture or a log.
+/// Reads the messages of a capture or a log from a byte stream.
 ///
 /// # Errors
 /// As [`read`].
@@ -286,14 +290,14 @@ pub fn store(
     Ok(())
 }
 
-/// Formats the fields of an incomplete message, separated by `|`.
+/// Formats the fields of an incomplete message as text, separated by `|`.
 #[must_use]
 pub fn shown(bytes: &[u8]) -> String {
     let fields = bytes.strip_suffix(b"\x01").unwrap_or(bytes).split(|&byte| byte == SOH);
     fields.map(|field| Shown::whole(field).to_string()).collect::<Vec<_>>().join("|")
 }
 
-/// Returns true if the file name is a store segment's name, compressed or not.
+/// Returns true if the file has the name of a store segment, compressed or not.
 #[must_use]
 pub fn is_segment(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
@@ -303,11 +307,11 @@ pub fn is_segment(path: &Path) -> bool {
 /// Returns true if the directory contains a store segment.
 #[must_use]
 pub fn holds_store(path: &Path) -> bool {
-    // For an unreadable directory, the journal reports the error.
+    // An unreadable directory counts as a store, so that opening its journal reports the error.
     path.read_dir().map_or(true, |all| all.flatten().any(|entry| is_segment(&entry.path())))
 }
 
-/// Returns the directory of the store that a `.numbers` file belongs to.
+/// Returns the directory of the store to which a `.numbers` file belongs.
 #[must_use]
 pub fn store_beside(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?.strip_suffix(".numbers")?;
@@ -315,7 +319,7 @@ pub fn store_beside(path: &Path) -> Option<PathBuf> {
     (path.is_file() && store.is_dir()).then_some(store)
 }
 
-/// Indexes bytes whose end BodyLength(9) did not determine.
+/// Parses the bytes of a message whose end was found without BodyLength(9).
 ///
 /// # Errors
 /// If the bytes are not a message.
@@ -324,17 +328,18 @@ pub fn parse<'a>(
     index: &'a mut FieldIndex,
     check_sum: CheckSumPolicy,
 ) -> Result<Message<'a>, Garbled> {
-    // Message::parse requires that a frame ends with SOH.
+    // `Message::parse` requires SOH at the end of a frame, so a missing SOH is added.
     if bytes.last() != Some(&SOH) {
         return Err(Garbled::BodyLength);
     }
     Message::parse(bytes, index, check_sum)
 }
 
-/// Number of bytes per read call.
+/// The number of bytes requested by one read call.
 const CHUNK: usize = 256 << 10;
 
-/// Appends the bytes of one read call; returns 0 at the end of the input.
+/// Appends the bytes of one read call to `buffer`. Returns the number of bytes, which is 0 at the
+/// end of the input.
 pub(crate) fn read_some(input: &mut dyn Read, buffer: &mut Vec<u8>) -> Result<usize, String> {
     let filled = buffer.len();
     buffer.resize(filled + CHUNK, 0);

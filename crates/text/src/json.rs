@@ -1,4 +1,4 @@
-//! Lossless conversion of a message to JSON and back.
+//! Converts a FIX message to JSON and back without loss.
 //!
 //! With dictionaries, a message is `{"Header": {…}, "Body": {…}, "Trailer": {…}}`, with fields by
 //! name and groups as arrays of objects. Without dictionaries, a message is one object of tags. In
@@ -48,26 +48,29 @@ use transfix_dictionary::Dictionary;
 
 pub use read::{JsonError, JsonProblem, read};
 
-/// The named objects of a message, in their order.
+/// The names of the three JSON objects of a message, in message order.
 const SECTIONS: [&str; 3] = ["Header", "Body", "Trailer"];
-/// The member that contains a non-UTF-8 value.
+/// The name of the JSON member for a value that is not UTF-8.
 const BASE64: &str = "base64";
 
-/// Writer of messages as JSON.
+/// A writer of messages as JSON objects.
 ///
-/// Keep the writer: it computes the groups of each message type once.
+/// Reuse the writer for many messages, because it determines the groups of each message type only
+/// once.
 #[derive(Debug)]
 pub struct Writer<D> {
     dictionaries: Option<(D, D)>,
-    /// The message layouts by MsgType(35).
+    /// The layouts of the message types so far, by MsgType(35).
     layouts: BTreeMap<Vec<u8>, Option<MessageLayout>>,
 }
 
-/// Maximum number of stored message layouts, in case the input has very many types.
+/// The maximum number of stored layouts, which limits the memory if the input has very many message
+/// types.
 const LAYOUTS_MAX: usize = 1_024;
 
 impl Writer<&Dictionary> {
-    /// Creates a writer that writes tags, and groups field by field.
+    /// Creates a writer without dictionaries: names are tag numbers, and group fields are written
+    /// one by one.
     #[must_use]
     pub const fn plain() -> Self {
         Self { dictionaries: None, layouts: BTreeMap::new() }
@@ -75,16 +78,16 @@ impl Writer<&Dictionary> {
 }
 
 impl<D: Deref<Target = Dictionary>> Writer<D> {
-    /// Creates a writer that writes names, and groups as arrays.
+    /// Creates a writer with dictionaries: fields have names, and groups are arrays.
     ///
-    /// `session` defines header, trailer and the session messages; see
+    /// `session` defines the header, the trailer and the session-level messages; see
     /// [`Rules::new`](transfix_codec::Rules::new).
     #[must_use]
     pub const fn named(session: D, application: D) -> Self {
         Self { dictionaries: Some((session, application)), layouts: BTreeMap::new() }
     }
 
-    /// Writes one message as one object, without line breaks.
+    /// Writes one message as a JSON object without line breaks.
     ///
     /// # Errors
     /// The errors of `out`.
@@ -116,7 +119,7 @@ impl<D: Deref<Target = Dictionary>> Writer<D> {
     }
 }
 
-/// Returns a look-up of tags by name for [`read`], from two dictionaries.
+/// Returns a function for [`read`] that looks up the tag of a name in two dictionaries.
 pub fn tags_of<'d>(
     session: &'d Dictionary,
     application: &'d Dictionary,
@@ -127,7 +130,7 @@ pub fn tags_of<'d>(
     }
 }
 
-/// Returns the end indexes of header, body and trailer.
+/// Returns the indexes after the last field of header, body and trailer.
 fn sections(
     message: &Message<'_>,
     session: &Dictionary,
@@ -146,7 +149,8 @@ fn sections(
     [header, tags.len() - trailer.count(), tags.len()]
 }
 
-/// Which of BodyLength(9) and CheckSum(10) are correct and skipped.
+/// The fields that the JSON text omits because they are correct and can be computed: BodyLength(9)
+/// and CheckSum(10).
 #[derive(Clone, Copy)]
 struct Skipped {
     body_length: bool,
@@ -163,7 +167,8 @@ impl Skipped {
             let number = value::uint(text).filter(|_| text == b"0" || !text.starts_with(b"0"));
             number == raw::body_length(bytes).map(|length| length as u64)
         };
-        // A preceding CheckSum(10) would be read as the message's CheckSum(10).
+        // If the field before the last one is also a CheckSum(10), a reader would take that field
+        // for the checksum of the message.
         let is_alone = message.tags()[last - 1] != tag::CHECK_SUM;
         let is_sum = message.at(last).is_some_and(|field| field.value == raw::check_sum(covered));
         Self {
@@ -185,7 +190,7 @@ struct Object<'o, 'd> {
 }
 
 impl Object<'_, '_> {
-    /// Writes fields; `first` is the index of the first field in the message.
+    /// Writes fields. `first` is the index of the first field within the message.
     fn fields<M: Members + ?Sized>(
         &mut self,
         fields: &Fields<'_>,
@@ -220,7 +225,7 @@ impl Object<'_, '_> {
         Ok(())
     }
 
-    /// Writes the entries of a group as an array.
+    /// Writes the entries of a repeating group as an array.
     fn entries<M: Members + ?Sized>(
         &mut self,
         fields: &Fields<'_>,
@@ -243,7 +248,7 @@ impl Object<'_, '_> {
         self.out.write_char(']')
     }
 
-    /// Writes the name of a field if the name maps back to the tag; otherwise the tag.
+    /// Writes the name of a field, or its tag if the name does not map back to the same tag.
     fn key(&mut self, tag: Tag) -> fmt::Result {
         if !self.is_empty {
             self.out.write_char(',')?;
@@ -265,7 +270,7 @@ impl Object<'_, '_> {
     }
 }
 
-/// Returns true if `count` is the number of entries, without leading zeros.
+/// Returns true if `count` equals the number of group entries and has no leading zeros.
 fn is_counted<M: Members + ?Sized>(count: &[u8], tags: &[Tag], members: &M) -> bool {
     let (mut entries, mut at) = (0, 0);
     while at < tags.len() {

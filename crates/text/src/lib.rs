@@ -1,4 +1,4 @@
-//! FIX messages as text, and analysis of logs.
+//! Converts FIX messages to and from readable text, and analyzes logs.
 //!
 //! - [`json`]: lossless conversion of a message to JSON and back; [`print`](mod@print): readable
 //!   form.
@@ -6,7 +6,8 @@
 //! - [`logs`]: searches, orders, gaps and latencies in logs; with the feature `parquet` a table.
 //! - [`convert`]: whole inputs to JSON and back; [`printer`]: whole inputs in readable form.
 //!
-//! This crate does not print: output goes to a writer of the caller. `-` means the standard input.
+//! This crate prints nothing itself: all output goes to writers that the caller provides. The path
+//! `-` means the standard input.
 #![forbid(unsafe_code)]
 
 pub mod convert;

@@ -1,7 +1,7 @@
-//! Search and analysis of logs, captures and journals, of this engine and of other engines.
+//! Searches and analyzes logs, captures and journals of Transfix and of other engines.
 //!
-//! Messages are found by field, text, session and time. Further analyses cover the life of an
-//! order, gaps of MsgSeqNum(34), and latencies. [`Sources`] finds the files below paths. A
+//! A search finds messages by field, text, session and time. The analyses cover the life of an
+//! order, gaps in MsgSeqNum(34), and latencies. [`Sources`] finds the files below paths. A
 //! [`Query`] selects messages. [`Search`], [`Order`], [`Gaps`] and [`Latency`] read the sources,
 //! and a [`Report`] counts the messages.
 //!
@@ -27,8 +27,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Invariant: a message skipped for lack of data is counted, and reported at the end; so is a
-//! damaged message.
+//! Invariant: every damaged message, and every message that lacks the necessary data, is counted
+//! and reported at the end.
 
 mod condition;
 mod follow;
@@ -66,13 +66,13 @@ pub use search::Search;
 pub use show::{ColumnError, Csv, Form, Rows, Show};
 pub use sources::{Direction, Source, Sources};
 
-/// A sink that learns the source of its messages.
+/// A sink that is notified of the source of its messages.
 trait Reader: Sink {
     fn begin(&mut self, source: &Source);
     fn report(&mut self) -> &mut Report;
 }
 
-/// Reads all sources; an unreadable source is reported and does not stop the others.
+/// Reads all sources. An unreadable source is reported, and reading continues with the next source.
 fn each(
     sources: &[Source],
     delimiter: Option<Delimiter>,
@@ -113,7 +113,7 @@ fn one(
     Ok(())
 }
 
-/// Reports a file that contains no message.
+/// Reports that a file contains no message.
 fn strange(source: &Source, before: (u64, u64), report: &mut Report) {
     let is_empty = source.path.metadata().is_ok_and(|metadata| metadata.len() == 0);
     if report.messages > before.0 || is_empty {

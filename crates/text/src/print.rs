@@ -1,4 +1,4 @@
-//! Readable forms of messages: a tree with the names of the dictionary, or one line.
+//! Readable forms of a message: a tree with the names of the dictionary, or a single line.
 //!
 //! Invariants: every field of the message is printed once, in wire order, for any dictionary. No
 //! control character or invisible character of the message reaches the output, so a value cannot
@@ -18,8 +18,8 @@ use referred::write_referred;
 
 /// Writes a message as header, body and trailer, one field per line, with indented groups.
 ///
-/// Codes are written as name followed by value. The first dictionary names the fields of header,
-/// trailer and administrative messages, and the second dictionary the fields of other messages; see
+/// Codes appear as name and value. The first dictionary defines the header, the trailer and
+/// administrative messages; the second dictionary defines all other messages. See
 /// [`Rules::new`](transfix_codec::Rules::new).
 ///
 /// ```
@@ -116,13 +116,14 @@ pub fn one_line(
     walk.until(trailer, names.message.map_or(&[], |found| found.members.as_slice()))
 }
 
-/// The source of field and message names.
+/// The dictionaries that name fields and messages.
 #[derive(Clone, Copy)]
 struct Names<'d> {
     session: &'d Dictionary,
     application: &'d Dictionary,
     message: Option<&'d transfix_dictionary::Message>,
-    /// True if Text(58) of the message refers to another message.
+    /// True if the message is a Reject(3), BusinessMessageReject(j) or Logout(5), whose Text(58)
+    /// may refer to another message.
     rejects: bool,
 }
 
@@ -138,10 +139,12 @@ impl<'d> Names<'d> {
         self.application.field(tag.0).or_else(|| self.session.field(tag.0))
     }
 
-    /// Returns the members of an entry, if `members` contain a group with this NumInGroup field.
+    /// Returns the members of a group's entries, if `tag` is the NumInGroup field of a group in
+    /// `members`.
     fn group(&self, members: &'d [Member], tag: Tag) -> Option<&'d [Member]> {
         use transfix_dictionary::DataType as T;
-        // FIX 4.0 to 4.2 count in an int. Checking the type first avoids most searches.
+        // FIX 4.0 to 4.2 declare the count field of a group as an int. Checking the data type first
+        // avoids most searches.
         let counts = matches!(self.field(tag)?.data_type, T::NumInGroup | T::Int);
         if !counts {
             return None;
@@ -154,9 +157,10 @@ fn holds(members: &[Member], tag: Tag) -> bool {
     Flat::of(members).any(|member| member.tag == tag.0)
 }
 
-/// Receiver of the output of a [`Walk`].
+/// Receiver of the fields and group entries that a [`Walk`] visits.
 trait Sink {
-    /// Receives a field with its definition, if any; `text` is the tag as written by the sender.
+    /// Receives a field with its definition, if the dictionary has one; `text` is the tag as it
+    /// appears in the message.
     fn field(
         &mut self,
         text: &[u8],
@@ -168,11 +172,11 @@ trait Sink {
     fn entry_end(&mut self) -> fmt::Result;
 }
 
-/// A walk over a message in wire order, following the dictionary's groups.
+/// A pass over the fields of a message in wire order, with the groups that the dictionary defines.
 struct Walk<'w, 'm, S> {
     message: &'w Message<'m>,
     names: Names<'w>,
-    /// Index of the next field.
+    /// Message index of the next field.
     at: usize,
     sink: S,
 }
@@ -195,7 +199,7 @@ impl<'w, S: Sink> Walk<'w, '_, S> {
         (count - length).max(self.header_end())
     }
 
-    /// Visits fields up to index `end`, with the groups of `members`.
+    /// Visits the fields before index `end`; `members` defines their groups.
     fn until(&mut self, end: usize, members: &'w [Member]) -> fmt::Result {
         while self.at < end
             && let Some(field) = self.message.at(self.at)
@@ -224,7 +228,7 @@ impl<'w, S: Sink> Walk<'w, '_, S> {
         Ok(())
     }
 
-    /// Visits the fields of one entry, up to the first field that is not a member.
+    /// Visits the fields of one group entry, up to the first field that is not a member.
     fn entry(&mut self, members: &'w [Member], delimiter: Tag) -> fmt::Result {
         let begin = self.at;
         while let Some(field) = self.message.at(self.at)
@@ -291,7 +295,7 @@ struct Line<'o, 'd> {
     out: &'o mut dyn Write,
     names: Names<'d>,
     palette: &'o Palette,
-    /// The separator before the next field.
+    /// The separator to be written before the next field.
     gap: &'static str,
 }
 
@@ -331,7 +335,8 @@ impl Sink for Line<'_, '_> {
     }
 }
 
-/// Writes the names of a value's codes; writes nothing and returns false for unknown codes.
+/// Writes the names of a value's codes. If the dictionary does not define a code, writes nothing
+/// and returns false.
 fn write_codes(
     known: Option<&transfix_dictionary::Field>,
     value: &[u8],
@@ -352,7 +357,7 @@ fn write_codes(
     Ok(true)
 }
 
-/// Writes bytes as single-line text that can be converted back.
+/// Writes bytes as text on one line, escaped so that the bytes can be recovered.
 fn write_value(value: &[u8], out: &mut dyn Write) -> fmt::Result {
     write!(out, "{}", Shown::whole(value))
 }

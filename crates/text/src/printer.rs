@@ -1,6 +1,6 @@
-//! Printer of the messages of logs, captures and stores.
+//! Prints the messages of logs, captures and stores.
 //!
-//! Invariant: a damaged message is printed as far as possible, and marked as damaged.
+//! Invariant: the readable part of a damaged message is printed, and marked as damaged.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,27 +13,29 @@ use crate::input::{Dictionaries, Failure, InputError, InputMessage, Pair, Place,
 use crate::logs::{Report, count};
 use crate::print::{self, Palette};
 
-/// The criteria for printed messages.
+/// The criteria that select the messages to print. A message must meet all of them.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Values of MsgType(35); empty for all types.
+    /// The accepted values of MsgType(35). An empty list accepts all types.
     pub msg_types: Vec<String>,
-    /// The earliest time: from the log line or store record, otherwise SendingTime(52).
+    /// The earliest accepted time. The time of a message is the time of its log line or store
+    /// record, or else its SendingTime(52).
     pub from: Option<Timestamp>,
-    /// The latest time.
+    /// The latest accepted time; see `from` for the time of a message.
     pub to: Option<Timestamp>,
-    /// Tags with a value or code name that one such field must have.
+    /// Pairs of a tag and a value or code name. For each pair, the message must have a field with
+    /// this tag and value.
     pub fields: Vec<(u32, String)>,
 }
 
 impl Selection {
-    /// Returns true if all messages are selected.
+    /// Returns true if the criteria accept every message.
     const fn is_all(&self) -> bool {
         let Self { msg_types, from, to, fields } = self;
         msg_types.is_empty() && from.is_none() && to.is_none() && fields.is_empty()
     }
 
-    /// Returns true if the message is selected.
+    /// Returns true if the message meets the criteria.
     fn takes(&self, message: &Message<'_>, found: &InputMessage<'_>, pair: &Pair) -> bool {
         self.takes_type(message.msg_type().as_bytes())
             && self.takes_time(message, found.head)
@@ -51,14 +53,14 @@ impl Selection {
         }
         let logged = head.split_whitespace().find_map(|word| Timestamp::parse(word.as_bytes()));
         let time = logged.or_else(|| message.timestamp(tag::SENDING_TIME).ok());
-        // A message without any time is not selected.
+        // If a time is required, a message whose time is unknown is not accepted.
         time.is_some_and(|time| {
             self.from.is_none_or(|from| from <= time) && self.to.is_none_or(|to| time <= to)
         })
     }
 }
 
-/// Returns true if a field with this tag has this value, or the code with this name.
+/// Returns true if any field with this tag has the value, or the code whose name is the value.
 fn holds(message: &Message<'_>, pair: &Pair, tag: u32, value: &str) -> bool {
     let known = pair.field(tag);
     let code = |value: &[u8]| known.and_then(|known| known.code(value));
@@ -69,7 +71,7 @@ fn holds(message: &Message<'_>, pair: &Pair, tag: u32, value: &str) -> bool {
     })
 }
 
-/// A [`Sink`] that prints messages.
+/// A [`Sink`] that prints the messages that it receives.
 /// ```
 /// use transfix_text::input::{self, Dictionaries};
 /// use transfix_text::print::Palette;
@@ -86,22 +88,22 @@ fn holds(message: &Message<'_>, pair: &Pair, tag: u32, value: &str) -> bool {
 pub struct Printer<W> {
     /// The output.
     pub out: W,
-    /// Prints one line per message, without header and trailer.
+    /// If true, each message is printed as one line without header and trailer fields.
     pub one_line: bool,
-    /// Number of printed messages.
+    /// The number of messages printed so far.
     pub messages: u64,
     dictionaries: Dictionaries,
     palette: &'static Palette,
     selection: Selection,
     index: FieldIndex,
     text: String,
-    /// Name and count by MsgType(35).
+    /// The name and the number of printed messages, by MsgType(35).
     counts: BTreeMap<Vec<u8>, (String, u64)>,
     report: Report,
 }
 
 impl<W: Write> Printer<W> {
-    /// Creates a printer of all messages.
+    /// Creates a printer that prints all messages.
     pub fn new(out: W, dictionaries: Dictionaries, palette: &'static Palette) -> Self {
         Self {
             out,
@@ -117,14 +119,14 @@ impl<W: Write> Printer<W> {
         }
     }
 
-    /// Prints only the selected messages.
+    /// Makes the printer print only the selected messages.
     #[must_use]
     pub fn choosing(mut self, selection: Selection) -> Self {
         self.selection = selection;
         self
     }
 
-    /// Begins another file and prints its name as a heading.
+    /// Begins the next file, and prints its name as a heading.
     ///
     /// # Errors
     /// The errors of the output.
@@ -141,7 +143,7 @@ impl<W: Write> Printer<W> {
         self.report.garbled_messages()
     }
 
-    /// Returns the counts by type, the most frequent first.
+    /// Returns the number of messages of each type, beginning with the most frequent type.
     #[must_use]
     pub fn summary(&self) -> String {
         let mut rows: Vec<_> = self.counts.iter().collect();
@@ -153,7 +155,7 @@ impl<W: Write> Printer<W> {
         text
     }
 
-    /// Returns a summary of the counts and errors.
+    /// Returns a summary of the counts and errors for the end of the output.
     #[must_use]
     pub fn report(&self) -> String {
         let first = match self.selection.is_all() {
@@ -164,7 +166,7 @@ impl<W: Write> Printer<W> {
     }
 }
 
-/// Returns the log text before a message.
+/// Returns the text before a message in its log line, formatted for the output.
 fn head(found: &InputMessage<'_>, one_line: bool) -> String {
     let gap = if one_line { "  " } else { "\n" };
     if found.head.is_empty() { String::new() } else { format!("{}{gap}", found.head) }
@@ -195,7 +197,7 @@ impl<W: Write> Sink for Printer<W> {
             let _ = writeln!(self.text, "note: {wrong}");
         }
         let dictionaries = [&*pair.session, &*pair.application];
-        // Writing to a String never fails.
+        // The result is ignored, because writing to a `String` never fails.
         let _ = if self.one_line {
             print::one_line(&message, dictionaries, self.palette, &mut self.text)
         } else {

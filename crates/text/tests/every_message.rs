@@ -1,5 +1,4 @@
-//! A message of every type in every version as text: converted to JSON and back, and printed for
-//! people.
+//! A message of every type in every version can be converted to JSON and back, and can be printed.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::collections::BTreeSet;
@@ -24,7 +23,7 @@ const VERSIONS: [(&str, &str); 10] = [
     ("FIXT11", "FIXLatest"),
 ];
 
-/// Collects the tags of all members, including members of groups.
+/// Adds the tags of all members, including the members of groups, to `tags`.
 fn members(of: &[Member], tags: &mut BTreeSet<u32>) {
     for member in Flat::of(of) {
         tags.insert(member.tag);
@@ -32,7 +31,8 @@ fn members(of: &[Member], tags: &mut BTreeSet<u32>) {
     }
 }
 
-/// Checks the printed message: its name, a line for each field, and the heads of three sections.
+/// Checks the printed form of the message: its name, a line for each field, and the three section
+/// headings.
 fn print(message: &Message<'_>, session: &Dictionary, application: &Dictionary, name: &str) {
     let mut text = String::new();
     print::readable(message, [session, application], &Palette::PLAIN, &mut text).unwrap();
@@ -59,7 +59,8 @@ fn every_message(session: &str, application: &str) {
     for of_type in sample.messages() {
         let mut own = BTreeSet::new();
         members(&of_type.members, &mut own);
-        // Full messages of the largest versions take seconds, and most repeat the same fields.
+        // A full message is made only if it has a field that no earlier message had, because full
+        // messages of the largest versions take seconds.
         let full = (!own.is_subset(&known)).then_some(Extent::Everything);
         known.append(&mut own);
         for extent in [Extent::Required, Extent::Some].into_iter().chain(full) {

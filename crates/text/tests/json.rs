@@ -1,5 +1,4 @@
-//! JSON of messages: every frame survives a round trip bit by bit, and invalid messages are
-//! refused.
+//! JSON of messages: every frame survives the round trip unchanged, and invalid JSON is refused.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::fs;
@@ -21,8 +20,8 @@ fn frame(body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the JSON texts of a frame, with and without names, and checks that each text gives the
-/// frame back.
+/// Returns the JSON texts of a frame, with and without names. Checks that each text converts back
+/// to the same frame.
 fn texts(bytes: &[u8]) -> [String; 2] {
     let mut index = FieldIndex::default();
     let message = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore).unwrap();
@@ -206,7 +205,8 @@ fn only_data_fields_hold_the_delimiter() {
 
 #[test]
 fn a_data_field_swallows_nothing() {
-    // The stated length may end before a delimiter in the bytes after the value.
+    // A length that is too large is refused if the data would then end at a delimiter within the
+    // following fields.
     let table = [
         (r#""95":"5","96":"a","1":"x""#, Some(29 + 9)),
         (r#""95":"6","96":"a","1":"x""#, None),
@@ -229,7 +229,8 @@ fn a_data_field_swallows_nothing() {
     }
 }
 
-/// Generates a field of any kind: known, in a group, malformed, or with arbitrary bytes.
+/// Generates a field of any kind: a known field, a group field, a malformed field, or arbitrary
+/// bytes.
 fn field() -> impl Strategy<Value = Vec<u8>> {
     let tags = prop_oneof![
         Just("453"),
@@ -263,7 +264,7 @@ fn field() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// A message read from arbitrary JSON fields contains exactly these fields.
+    /// A message converted from arbitrary JSON fields contains exactly the same fields when parsed.
     #[test]
     fn fields_stay_what_they_are(
         lengths in prop::collection::vec(0_usize..20, 1..4),

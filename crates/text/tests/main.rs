@@ -1,4 +1,4 @@
-//! All tests of the crate that can share a process.
+//! All tests of the crate that can run in one process.
 
 mod every_message;
 mod json;

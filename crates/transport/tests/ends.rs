@@ -4,7 +4,7 @@
 
 use std::io;
 
-use transfix_testkit::laws::{LastWords, stream_end_laws};
+use transfix_testkit::laws::{EndingConnection, stream_end_laws};
 use transfix_transport::Stream;
 use transfix_transport::memory::{MemoryStream, pipe};
 use transfix_transport::tls::{Client, Server, TlsStream};
@@ -68,7 +68,7 @@ fn look(side: &mut TlsStream) {
 
 /// Returns a connection in which the stream under test has completed the handshake. Bytes that the
 /// remote end sent afterwards are still in transit.
-fn last_words((client, server): (&Client, &Server), side: Side, last: Last) -> LastWords {
+fn last_words((client, server): (&Client, &Server), side: Side, last: Last) -> EndingConnection {
     let (near, mut wire) = pipe(1 << 16);
     let (far, mut tap) = pipe(1 << 16);
     let (mut stream, mut far) = match side {
@@ -100,7 +100,7 @@ fn last_words((client, server): (&Client, &Server), side: Side, last: Last) -> L
     }
     let text = if last.has_text() { TEXT.to_vec() } else { Vec::new() };
     let are_end = !matches!(last, Last::Nothing | Last::Text);
-    LastWords { stream: Box::new(stream), wire, raw: taken(&mut tap), text, are_end }
+    EndingConnection { stream: Box::new(stream), wire, raw: taken(&mut tap), text, are_end }
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn of_plain_bytes() {
     stream_end_laws(|| {
         let (near, wire) = pipe(1_000);
         let (raw, text) = (TEXT.to_vec(), TEXT.to_vec());
-        LastWords { stream: Box::new(near), wire, raw, text, are_end: false }
+        EndingConnection { stream: Box::new(near), wire, raw, text, are_end: false }
     });
 }
 

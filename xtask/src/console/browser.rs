@@ -1,6 +1,7 @@
-//! A browser controlled by WebDriver: Chromium with chromedriver.
+//! A browser controlled by WebDriver: Chromium through chromedriver.
 //!
-//! The protocol is JSON over HTTP. This module has only the commands that the test needs.
+//! WebDriver is a protocol of JSON over HTTP. This module implements only the commands that the
+//! test needs.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -13,12 +14,12 @@ use serde_json::{Value, json};
 
 use super::pictures;
 
-/// Time limit for an expected change of the page, in milliseconds.
+/// The time limit for an expected change of the page, in milliseconds.
 const LONG_MS: u64 = 30_000;
-/// The name of an element in the protocol.
+/// The JSON key that identifies an element in the WebDriver protocol.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// Keys without a character.
+/// The WebDriver codes of keys that produce no character.
 pub(super) mod key {
     pub(crate) const ENTER: &str = "\u{e007}";
     pub(crate) const ESCAPE: &str = "\u{e00c}";
@@ -28,7 +29,7 @@ pub(super) mod key {
     pub(crate) const HOME: &str = "\u{e011}";
 }
 
-/// A browser with one page.
+/// A running browser with one open page.
 pub(super) struct Browser {
     driver: Child,
     agent: ureq::Agent,
@@ -53,7 +54,8 @@ impl Browser {
             .http_status_as_error(false);
         let agent = config.build().into();
         let mut browser = Self { driver, agent, session: format!("http://127.0.0.1:{port}") };
-        // Containers run it as root, where Chromium has no sandbox and little /dev/shm.
+        // Containers run the test as root, where Chromium cannot use its sandbox and /dev/shm is
+        // too small.
         let mut args = vec!["--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,900"];
         if !is_shown {
             args.push("--headless=new");
@@ -98,26 +100,28 @@ impl Browser {
         }
     }
 
-    /// Opens an address in a fresh page.
+    /// Opens an address as a newly loaded page.
     pub(super) fn open(&self, url: &str) -> Result<(), String> {
-        // Navigating to another fragment of the same page would load nothing.
+        // A change of the fragment alone would not reload the page, so an empty page is opened
+        // first.
         self.ask("POST", "/url", Some(&json!({ "url": "about:blank" })))?;
         self.ask("POST", "/url", Some(&json!({ "url": url }))).map(drop)
     }
 
-    /// Runs a script and returns its value.
+    /// Runs a script in the page and returns its value.
     pub(super) fn run(&self, script: &str) -> Result<Value, String> {
         let body = json!({ "script": script, "args": [] });
         self.ask("POST", "/execute/sync", Some(&body))
     }
 
-    /// Runs an asynchronous script, which passes its value to `done`.
+    /// Runs an asynchronous script in the page, and returns the value that the script passes to
+    /// `done`.
     pub(super) fn later(&self, script: &str) -> Result<Value, String> {
         let script = format!("const done = arguments[arguments.length - 1];\n{script}");
         self.ask("POST", "/execute/async", Some(&json!({ "script": script, "args": [] })))
     }
 
-    /// Waits until an expression is true in the page.
+    /// Waits until a JavaScript expression is true in the page.
     pub(super) fn until(&self, what: &str) -> Result<(), String> {
         let script = format!(
             "const end = performance.now() + {LONG_MS};
@@ -152,7 +156,8 @@ impl Browser {
         Ok(id.to_owned())
     }
 
-    /// Clicks as a mouse user does: clicking a covered element is an error.
+    /// Clicks an element as a user does with the mouse. If another element covers it, returns an
+    /// error.
     pub(super) fn click(&self, css: &str) -> Result<(), String> {
         let element = self.element(css)?;
         let clicked = self.ask("POST", &format!("/element/{element}/click"), None);
@@ -175,7 +180,7 @@ impl Browser {
         self.click("[data-pressed]")
     }
 
-    /// Replaces the text of a field.
+    /// Replaces the text of an input field.
     pub(super) fn write(&self, css: &str, text: &str) -> Result<(), String> {
         let element = self.element(css)?;
         self.ask("POST", &format!("/element/{element}/clear"), None)?;
@@ -183,7 +188,7 @@ impl Browser {
         self.ask("POST", &format!("/element/{element}/value"), Some(&body)).map(drop)
     }
 
-    /// Selects a list entry, as the keyboard does.
+    /// Selects an entry of a list by its value, as a user does with the keyboard.
     pub(super) fn choose(&self, css: &str, value: &str) -> Result<(), String> {
         self.element(css)?;
         let script = format!(
@@ -196,7 +201,7 @@ impl Browser {
         self.run(&script).map(drop)
     }
 
-    /// Types on the keyboard at the current focus.
+    /// Types keys into the element that has the focus.
     pub(super) fn keys(&self, keys: &str) -> Result<(), String> {
         let actions: Vec<_> = keys
             .chars()
@@ -206,13 +211,13 @@ impl Browser {
         self.ask("POST", "/actions", Some(&json!({ "actions": [source] }))).map(drop)
     }
 
-    /// Sends a command of Chromium's own protocol.
+    /// Sends a command of Chromium's DevTools protocol.
     fn chromium(&self, command: &str, params: &Value) -> Result<Value, String> {
         let body = json!({ "cmd": command, "params": params });
         self.ask("POST", "/goog/cdp/execute", Some(&body))
     }
 
-    /// Sets the page size and the color scheme: `light` or `dark`.
+    /// Sets the size of the page and the color scheme, which is `light` or `dark`.
     pub(super) fn shape(&self, width: u32, height: u32, colours: &str) -> Result<(), String> {
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1,
             "mobile": false });
@@ -231,13 +236,13 @@ impl Browser {
         fs::write(&path, picture).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Deletes the login.
+    /// Deletes the stored login, so that the next page asks for it.
     pub(super) fn forget(&self) -> Result<(), String> {
         self.ask("DELETE", "/cookie", None).map(drop)
     }
 
-    /// Checks that the browser has reported no violation and no failed script. Answers with an
-    /// error status are allowed.
+    /// Checks that the browser has logged no security violation and no script error. Logged HTTP
+    /// error statuses are allowed.
     pub(super) fn has_no_complaint(&self) -> Result<(), String> {
         let log = self.ask("POST", "/se/log", Some(&json!({ "type": "browser" })))?;
         let all = log.as_array().map_or(&[][..], Vec::as_slice).iter();
@@ -252,14 +257,14 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // This closes the browser, too.
+        // The end of the WebDriver session also closes the browser.
         let _ = self.ask("DELETE", "", None);
         let _ = self.driver.kill();
         let _ = self.driver.wait();
     }
 }
 
-/// Returns the port that chromedriver has chosen.
+/// Returns the port on which chromedriver listens, which it chooses itself.
 fn port(driver: &mut Child) -> Result<u16, String> {
     let output = driver.stdout.take().ok_or("chromedriver has no output")?;
     let mut lines = BufReader::new(output).lines().map_while(Result::ok);
@@ -267,7 +272,7 @@ fn port(driver: &mut Child) -> Result<u16, String> {
         let (_, port) = line.rsplit_once("started successfully on port ")?;
         port.trim_end_matches('.').parse().ok()
     });
-    // The thread ends with chromedriver.
+    // The thread reads the remaining output, and ends with chromedriver.
     std::thread::spawn(move || lines.for_each(drop));
     port.ok_or_else(|| "chromedriver does not say its port".to_owned())
 }

@@ -1,4 +1,4 @@
-//! The engines behind the console: a process of the example `desk` of transfix-admin.
+//! The engines behind the console, which run in a process of the example `desk` of transfix-admin.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -9,7 +9,7 @@ use crate::root;
 /// The password of all users of the example.
 pub(super) const PASSWORD: &str = "correct horse battery";
 
-/// The process. Dropping this value ends the process.
+/// The running process of the example `desk`. Dropping this value ends the process.
 pub(super) struct Desk {
     child: Child,
     pub(super) url: String,
@@ -27,7 +27,7 @@ impl Desk {
         let output = child.stdout.take().ok_or("the desk has no output")?;
         let mut lines = BufReader::new(output).lines().map_while(Result::ok);
         let url = lines.find_map(|line| line.strip_prefix("console at ").map(str::to_owned));
-        // The thread ends with the process.
+        // The thread reads the remaining output, and ends with the process.
         thread::spawn(move || lines.for_each(drop));
         let desk = Self { child, url: url.unwrap_or_default(), count };
         if desk.url.is_empty() {
@@ -39,7 +39,7 @@ impl Desk {
 
 impl Drop for Desk {
     fn drop(&mut self) {
-        // The process and its engines end with their input.
+        // The process and its engines stop when their standard input ends.
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
-//! The pages that an operator reads (messages, orders, events, audit), and the appearance of all
-//! pages.
+//! Tests of the pages that an operator reads (messages, orders, events, audit), and of the
+//! appearance of all pages.
 
 use super::Stage;
 use super::operate::{enter, of_session};
@@ -21,13 +21,13 @@ pub(super) fn messages(stage: &Stage<'_>) -> Checked {
     }
     browser.text("7 not kept")?;
     browser.picture("messages")?;
-    // In the order of arrival.
+    // The page shows the messages in the order of arrival.
     browser.open(&of_session(stage, "FIRM0001", "/messages"))?;
     browser.until("document.querySelectorAll('tr.message').length > 4")?;
     let newest = "document.querySelector('tr.message').textContent";
     browser.run(&format!("window.newest = {newest}"))?;
     browser.until(&format!("{newest} !== window.newest"))?;
-    // A search by each field.
+    // The search finds messages by each of the fields.
     let only = |wanted: &str| {
         let all = "[...document.querySelectorAll('tr.message')]";
         browser.until(&format!("{all}.length > 0 && {all}.every((row) => {wanted})"))
@@ -49,7 +49,7 @@ pub(super) fn messages(stage: &Stage<'_>) -> Checked {
     browser.write("[name=text]", "for the desk")?;
     browser.press("Search")?;
     only("row.textContent.includes('NewOrderSingle(D)')")?;
-    // One message with its group.
+    // A click on a message shows its fields, including the group.
     browser.click("tr.message")?;
     browser.until(
         "document.querySelector('.one-message .tree').innerText.includes('NoPartyIDs (2)')",
@@ -57,7 +57,7 @@ pub(super) fn messages(stage: &Stage<'_>) -> Checked {
     browser.until("document.querySelector('.one-message .raw').innerText.includes('448=DESK7')")?;
     browser.picture("message")?;
     browser.press("Close")?;
-    // The page reports that this session has no store.
+    // The page reports that the session LINE has no store.
     browser.open(&of_session(stage, "LINE", "/messages?order=NONE"))?;
     browser.text("0 messages")?;
     GOOD
@@ -90,7 +90,7 @@ pub(super) fn events(stage: &Stage<'_>) -> Checked {
     browser.click(".tabs a:last-child")?;
     browser.until("document.querySelector('#event-session').value.includes('FIRM0004')")?;
     browser.until("document.querySelectorAll('.events li').length > 0")?;
-    // A message that arrives while the page is open.
+    // The page shows an event that arrives while the page is open.
     browser.run(
         "window.asked = (async () => {
            const me = await (await fetch('/api/me')).json();
@@ -101,7 +101,7 @@ pub(super) fn events(stage: &Stage<'_>) -> Checked {
     )?;
     browser.until("document.querySelector('.events li').textContent.includes('operated')")?;
     browser.until("document.querySelector('.events li').textContent.includes('what=heartbeat')")?;
-    // Below the event is the output of `transfix codes`.
+    // The details below an event are the output of `transfix codes`.
     browser.until(
         "document.querySelector('.events .remedy').textContent.startsWith('2704 Operated')",
     )?;
@@ -146,11 +146,12 @@ pub(super) fn others(stage: &Stage<'_>) -> Checked {
     GOOD
 }
 
-/// All pages, wide and narrow, light and dark: nothing is cut off, everything has a name.
+/// Checks all pages in wide and narrow windows, in light and dark colors: nothing is cut off, and
+/// each control has a name.
 pub(super) fn pictures(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     enter(stage, "administrator", &of_session(stage, "FIRM0002", ""))?;
-    // Produces an audit line.
+    // The action adds a line to the audit page.
     browser.press("Send Heartbeat(0)")?;
     browser.text("Done: Send Heartbeat(0)")?;
     let base = &stage.desk.url;
@@ -171,7 +172,7 @@ pub(super) fn pictures(stage: &Stage<'_>) -> Checked {
             for (name, url, ready) in &pages {
                 browser.open(url)?;
                 browser.until(ready)?;
-                // Rates and curves are visible now.
+                // After the wait, the page shows rates and curves.
                 browser.later("setTimeout(done, 1500)")?;
                 browser.picture(&format!("{name}-{width}-{colours}"))?;
                 check(stage, &format!("{name} at {width}"))?;
@@ -182,7 +183,7 @@ pub(super) fn pictures(stage: &Stage<'_>) -> Checked {
     GOOD
 }
 
-/// Checks that the page fits into the window, and that each control has a name.
+/// Checks that the page fits into the window, and that each control has an accessible name.
 fn check(stage: &Stage<'_>, place: &str) -> Result<(), String> {
     let browser = stage.browser;
     let wide = browser.run(

@@ -1,16 +1,17 @@
-//! Checks that the table stays responsive with 2,000 sessions.
+//! The table of sessions stays responsive with 2,000 sessions.
 
 use serde_json::Value;
 
 use super::Stage;
 use super::operate::enter;
 
-/// Longest task of the page, in milliseconds.
+/// The time limit for a single task of the page, in milliseconds.
 const TASK_MS_MAX: f64 = 200.0;
-/// Highest number of rows in the page.
+/// The maximum number of table rows that the page contains at one time.
 const ROWS_MAX: u64 = 60;
 
-/// Scrolls for ten seconds while answers arrive, and records each frame and each long task.
+/// A script that scrolls for ten seconds while data arrive, and records the duration of each frame
+/// and each long task.
 const SCROLL: &str = "
 const grid = document.querySelector('.grid');
 const tasks = [], frames = [];
@@ -71,7 +72,7 @@ pub(super) fn sessions(stage: &Stage<'_>) -> Result<String, String> {
     if number("polls") < 3.0 {
         return Err(format!("the server was not asked meanwhile{said}"));
     }
-    // The filter reacts to typing at once.
+    // The table reacts at once to text in the filter.
     browser.write("#filter", "firm1999")?;
     browser.until("document.querySelector('.count').textContent.startsWith('1 of 2,006')")?;
     browser.write("#filter", " \u{e003}")?;

@@ -1,4 +1,4 @@
-//! Operator actions: log-in, search for a session, actions, and refusals.
+//! Tests of operator actions: log-in, search for a session, actions, and refusals.
 
 use serde_json::json;
 
@@ -8,17 +8,17 @@ use super::desk::PASSWORD;
 
 type Checked = Result<String, String>;
 
-/// Nothing was measured.
+/// The result of a successful part without measurements.
 const GOOD: Checked = Ok(String::new());
-/// A row of the table of sessions that is seen.
+/// A JavaScript expression for the visible rows of the session table.
 const ROWS: &str = "[...document.querySelectorAll('.grid-body .grid-row:not([hidden])')]";
 
-/// Returns the address of a page of this session.
+/// Returns the address of a page about this session.
 pub(super) fn of_session(stage: &Stage<'_>, name: &str, rest: &str) -> String {
     format!("{}/#/session/FIX.4.4%3AVENUE-%3E{name}{rest}", stage.desk.url)
 }
 
-/// Logs in as this user and opens the address.
+/// Logs in as this user, and opens the address.
 pub(super) fn enter(stage: &Stage<'_>, user: &str, url: &str) -> Result<(), String> {
     let browser = stage.browser;
     browser.open(&stage.desk.url)?;
@@ -51,12 +51,13 @@ pub(super) fn log_in(stage: &Stage<'_>) -> Checked {
     GOOD
 }
 
-/// Problems first, a filter, an order by each column.
+/// Tests the session table: sessions with problems come first, the filter works, and each column
+/// can be sorted.
 pub(super) fn table(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     enter(stage, "operator", &format!("{}/#/sessions", stage.desk.url))?;
     browser.until("document.querySelector('.count').textContent.includes('46 of 46')")?;
-    // FULL fails when its store is full.
+    // The session FULL fails when its store is full.
     browser.until(&format!("{}.includes('VENUE->FULL')", first()))?;
     browser.text("⚠ store failed")?;
     browser.text("Username(553) or Password(554) is wrong")?;
@@ -83,13 +84,13 @@ pub(super) fn table(stage: &Stage<'_>) -> Checked {
     browser.click("[data-sort=id]")?;
     browser.until(&format!("{}.includes('VENUE->SECURE')", first()))?;
     browser.click("[data-sort=problem]")?;
-    // Rates are shown from the second answer on.
+    // The page computes rates from two answers, so rates appear with the second answer.
     browser.until(&format!("{ROWS}.some((row) => /[1-9]/.test(row.children[4].textContent))"))?;
     GOOD
 }
 
-/// Returns a script for the text of the topmost visible row, independent of the order in the
-/// document.
+/// Returns a script that reads the text of the topmost visible row, whatever the order of rows in
+/// the document.
 fn first() -> String {
     format!(
         "{ROWS}.sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top)[0]
@@ -97,7 +98,8 @@ fn first() -> String {
     )
 }
 
-/// Text(58) of a counterparty stays text: in the table, on the page, among events.
+/// Tests that HTML in a counterparty's Text(58) is shown as text: in the table, on the session
+/// page, and among the events.
 pub(super) fn hostile_text(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     let is_text = |place: &str| {
@@ -121,14 +123,14 @@ pub(super) fn hostile_text(stage: &Stage<'_>) -> Checked {
     browser.text("VENUE->LEFT")?;
     browser.open(&of_session(stage, "LINE", "/messages?msg_type=B"))?;
     browser.text("58=<b>bold</b>")?;
-    // The browser itself forbids turning text into HTML.
+    // The page's security policy makes the browser refuse to turn text into HTML.
     let tried = "try { document.body.innerHTML = '<img src=x>'; return 'done'; } \
                  catch (error) { return error.name; }";
     match browser.run(tried)?.as_str() {
         Some("TypeError") => {}
         other => return Err(format!("innerHTML is not forbidden: {other:?}")),
     }
-    // This reads the violation that the browser has logged.
+    // The call reads the violation from the browser's log, so that later checks do not report it.
     let _ = browser.has_no_complaint();
     GOOD
 }
@@ -155,7 +157,7 @@ pub(super) fn actions(stage: &Stage<'_>) -> Checked {
     browser.text("TestRequest(1)")?;
     browser.open(&of_session(stage, "FIRM0003", "/messages?text=lunch"))?;
     browser.text("58=lunch")?;
-    // The initiator switches to another destination and back.
+    // The operator switches the initiator to another destination and back.
     browser.open(&of_session(stage, "BROKER", ""))?;
     browser.until("document.querySelectorAll('.destinations li').length === 2")?;
     browser.click(".destinations li:first-child button")?;
@@ -182,7 +184,8 @@ pub(super) fn dangerous(stage: &Stage<'_>) -> Checked {
     GOOD
 }
 
-/// A refusal of the engine is shown with its numbers, and the form stays.
+/// Tests that the page shows the reason and the numbers of a refused action, and keeps the form
+/// open.
 pub(super) fn refused(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     enter(stage, "operator", &of_session(stage, "FIRM0008", ""))?;
@@ -203,7 +206,7 @@ pub(super) fn refused(stage: &Stage<'_>) -> Checked {
     GOOD
 }
 
-/// Returns the session actions that are disabled for this user.
+/// Returns the total number of session actions, and how many of them are disabled for this user.
 fn off(browser: &Browser) -> Result<(u64, u64), String> {
     browser.until("document.querySelector('[data-action=send]')")?;
     let count = |rest: &str| {
@@ -233,7 +236,7 @@ pub(super) fn roles(stage: &Stage<'_>) -> Checked {
     GOOD
 }
 
-/// Which events the program tells, and new files of its logs: an administrator's alone.
+/// Tests that only an administrator can change the event level and begin new log files.
 pub(super) fn levels(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     let (events, engine) =
@@ -257,7 +260,7 @@ pub(super) fn levels(stage: &Stage<'_>) -> Checked {
     GOOD
 }
 
-/// From the log-in to an action and back, without a mouse.
+/// Tests the way from the log-in to an action and back with the keyboard only.
 pub(super) fn keyboard(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     browser.open(&stage.desk.url)?;
@@ -295,7 +298,7 @@ pub(super) fn keyboard(stage: &Stage<'_>) -> Checked {
     browser.until("document.activeElement.name === 'id'")?;
     browser.keys(key::ENTER)?;
     browser.text("Done: Send TestRequest(1)")?;
-    // Closing the dialog returns the focus to its button.
+    // When the dialog closes, the focus returns to the button that opened the dialog.
     browser.until("document.activeElement.dataset.action === 'test_request'")?;
     browser.keys(key::ESCAPE)?;
     browser.until("location.hash === '#/sessions'")?;
@@ -327,7 +330,7 @@ pub(super) fn expired(stage: &Stage<'_>) -> Checked {
     GOOD
 }
 
-/// A session is gone when its name was typed.
+/// Tests that a session is removed after the user types its name.
 pub(super) fn remove(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     enter(stage, "administrator", &of_session(stage, "FIRM0007", ""))?;
@@ -342,7 +345,8 @@ pub(super) fn remove(stage: &Stage<'_>) -> Checked {
     GOOD
 }
 
-/// Stops the engine, after the wrong word, and sees that it has gone.
+/// Tests that the engine stops only after the right confirmation word, and that the page then
+/// reports the stop.
 pub(super) fn stop(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     enter(stage, "administrator", &format!("{}/#/engine", stage.desk.url))?;

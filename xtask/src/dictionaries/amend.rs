@@ -1,26 +1,29 @@
-//! Amendments: rules that the published files omit, or state in a form that programs cannot use.
+//! Amendments to the published files: rules that the files omit, or state in a form that programs
+//! cannot use.
 //!
-//! Invariants: each amendment is one entry of [`AMENDMENTS`] with its reason. An amendment that
-//! changes nothing is an error, so the list stays true when the sources change.
+//! Invariants: each amendment is one entry of [`AMENDMENTS`] with its reason. An amendment without
+//! effect is an error, so that the list is corrected when the sources change.
 
 use transfix_dictionary::{Code, DataType, Draft, DraftKind, DraftMember, Field};
 
 enum Change {
-    /// The fields accept values beside their codes.
+    /// The fields accept other values in addition to their codes.
     Open(&'static [u32]),
-    /// Any value is accepted: the codes are not a closed list.
+    /// The fields have no codes, because the published codes are only examples and any value is
+    /// accepted.
     NoCodes(&'static [u32]),
-    /// The field also has these codes.
+    /// The field has these additional codes.
     AddCodes(u32, &'static [(&'static str, &'static str)]),
-    /// The fields have this type.
+    /// The fields have this data type.
     Type(&'static [u32], DataType),
-    /// The component requires the field.
+    /// The component requires this field.
     Require { component: &'static str, tag: u32 },
-    /// Each of the components requires its group.
+    /// Each of the components requires the group that it contains.
     RequireGroups(&'static [&'static str]),
-    /// The file includes the extension packs up to this one without stating so.
+    /// The file includes all extension packs up to this number without stating so.
     Pack(u32),
-    /// The group in the component may also contain the field, right after the other member.
+    /// The group in the component may also contain the field `tag`, directly after the member
+    /// `after`.
     AddToGroup { component: &'static str, tag: u32, after: After },
 }
 
@@ -35,24 +38,27 @@ use Change::{AddCodes, AddToGroup, NoCodes, Open, Pack, Require, RequireGroups, 
 const UP_TO_50SP1: &[&str] = &["FIX40", "FIX41", "FIX42", "FIX43", "FIX44", "FIX50", "FIX50SP1"];
 
 const AMENDMENTS: &[(&[&str], Change)] = &[
-    // IOIShares, IOIQty: a quantity, or one of the codes S, M, L. The QuickFIX file format cannot
-    // express the quantity.
+    // IOIShares or IOIQty(27) is a quantity or one of the codes S, M, L. The QuickFIX file format
+    // cannot express the quantity.
     (UP_TO_50SP1, Open(&[27])),
-    // SettlType: from 5.0 on a tenor (D5, M3) beside the codes.
+    // From FIX 5.0 on, SettlType(63) may also be a tenor such as D5 or M3.
     (&["FIX50", "FIX50SP1"], Open(&[63])),
-    // DistribPaymentMethod, PaymentMethod: numbers from 1000 on are agreed by the parties.
+    // DistribPaymentMethod(477) and PaymentMethod(492): the parties may agree on further codes from
+    // 1000 on.
     (&["FIX44"], Open(&[477, 492])),
-    // 4.0 and 4.1 publish shares as int, but counterparties send 100.00: use the type of 4.2.
+    // FIX 4.0 and 4.1 define quantities as int, but counterparties send values such as 100.00.
+    // Therefore the data type of FIX 4.2 applies.
     (&["FIX40", "FIX41"], Type(&[14, 32, 38, 53, 80, 84, 110, 111, 134, 135], DataType::Qty)),
     (&["FIX41"], Type(&[151, 210], DataType::Qty)),
-    // ExecInst: several instructions separated by blanks in all versions.
+    // ExecInst(18) is a list of instructions separated by blanks in all versions.
     (&["FIX40", "FIX41"], Type(&[18], DataType::MultipleStringValue)),
-    // Symbol: published as required in Instrument; `[N/A]` where there is none.
+    // Symbol(55) is required in Instrument according to the published text; the value `[N/A]` means
+    // no symbol.
     (&["FIX43", "FIX44"], Require { component: "Instrument", tag: 55 }),
-    // OrdRejReason: a code that only the standard's own file has.
+    // OrdRejReason(103) has a code that is only in the standard's own file.
     (&["FIX44"], AddCodes(103, &[("12", "SURVEILLANCE_OPTION")])),
-    // ClearingFeeIndicator and OrigOrdModTime: members that only the standard's own file has.
-    // Without them a correct message would be rejected.
+    // ClearingFeeIndicator(635) and OrigOrdModTime(586) are members only in the standard's own
+    // file. Without the amendment, a correct message would be rejected.
     (
         &["FIX44"],
         AddToGroup {
@@ -65,10 +71,11 @@ const AMENDMENTS: &[(&[&str], Change)] = &[
         &["FIX44"],
         AddToGroup { component: "SideCrossOrdModGrp", tag: 586, after: After::Field(583) },
     ),
-    // The newest field of the file, SelfMatchPreventionInstruction(2964), came with this pack.
+    // Extension pack 280 introduced the newest field of the file,
+    // SelfMatchPreventionInstruction(2964).
     (&["FIX50SP2"], Pack(280)),
-    // The file requires these components, but has lost the required flag of their groups. 5.0 SP1
-    // and FIX Latest, before and after it, require the groups.
+    // The file requires these components, but lacks the required flag of the groups in them. FIX
+    // 5.0 SP1 and FIX Latest both require the groups.
     (
         &["FIX50SP2"],
         RequireGroups(&[
@@ -94,7 +101,8 @@ const AMENDMENTS: &[(&[&str], Change)] = &[
             "TrdSessLstGrp",
         ]),
     ),
-    // The same, but 5.0 SP1 does not have the group, or leaves it optional; FIX Latest requires it.
+    // The file also lacks the required flag of these groups. In FIX 5.0 SP1 the groups are optional
+    // or missing, but FIX Latest requires them.
     (
         &["FIX50SP2"],
         RequireGroups(&[
@@ -113,15 +121,15 @@ const AMENDMENTS: &[(&[&str], Change)] = &[
             "TargetParties",
         ]),
     ),
-    // RefMsgType: names any message type that a counterparty sends or accepts, including its own
-    // types.
+    // RefMsgType(372) may contain any message type that a counterparty sends or accepts, including
+    // custom types.
     (&["FIXT11", "FIXLatest"], NoCodes(&[372])),
     (&["FIXLatest"], NoCodes(&[1619])),
-    // MsgType: the session layer's file lists its own messages only.
+    // In the session layer's file, MsgType(35) lists only the session-level messages.
     (&["FIXT11"], NoCodes(&[35])),
 ];
 
-/// Amends a draft of this version to what the standard means.
+/// Applies the amendments for this version to a draft of the dictionary.
 ///
 /// # Errors
 /// If an amendment has nothing to change.
@@ -134,8 +142,8 @@ pub(crate) fn amend(draft: &mut Draft, version: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Opens the fields of `draft` that are open in `other`, if the file format of `draft` cannot
-/// express this.
+/// Opens each field of `draft` that is open in `other`, because the file format of `draft` cannot
+/// express that values beside the codes are allowed.
 pub(crate) fn open_as(draft: &mut Draft, other: &Draft) {
     let open = |tag: u32| other.fields.iter().any(|field| field.tag == tag && field.open);
     for field in draft.fields.iter_mut().filter(|field| !field.codes.is_empty()) {
@@ -144,7 +152,7 @@ pub(crate) fn open_as(draft: &mut Draft, other: &Draft) {
 }
 
 impl Change {
-    /// Applies the amendment. Returns true if everything that it names was changed.
+    /// Applies this change to the draft. Returns true if all named items existed and changed.
     fn apply(&self, draft: &mut Draft) -> bool {
         match self {
             Open(tags) => each_field(draft, tags, |f| !std::mem::replace(&mut f.open, true)),
@@ -193,7 +201,7 @@ impl std::fmt::Debug for Change {
     }
 }
 
-/// Changes each of the fields. Returns true if all exist and all changed.
+/// Applies `change` to each of the fields. Returns true if all fields existed and changed.
 fn each_field(draft: &mut Draft, tags: &[u32], change: impl Fn(&mut Field) -> bool) -> bool {
     tags.iter().all(|tag| draft.fields.iter_mut().find(|f| f.tag == *tag).is_some_and(&change))
 }

@@ -1,14 +1,16 @@
 //! Finds differences between two dictionaries of one version.
 //!
-//! Members are compared as on the wire, with components dissolved: tag, nesting, required or not,
-//! and the order within groups. Names of codes are not compared.
+//! The comparison replaces components by their members, as on the wire. Differences may concern the
+//! tag, the nesting, the required flag, or the order within groups. Names of codes are not
+//! compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use transfix_dictionary::{Dictionary, Field, Flat, Member, Message};
 
-/// One difference: its subject, the authoritative value, and the other value.
+/// A difference: the subject, the value in the authoritative dictionary, and the value in the other
+/// dictionary.
 pub(crate) struct Difference {
     area: Area,
     what: String,
@@ -48,7 +50,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Returns the number of differences of each kind.
+/// Returns a text with the number of differences of each kind.
 pub(crate) fn count(differences: &[Difference]) -> String {
     let mut counts = BTreeMap::new();
     for difference in differences {
@@ -59,7 +61,7 @@ pub(crate) fn count(differences: &[Difference]) -> String {
     if counts.is_empty() { "nothing".to_owned() } else { counts.join(", ") }
 }
 
-/// Returns all differences between two dictionaries.
+/// Returns all differences between two dictionaries. `believed` is the authoritative one.
 pub(crate) fn differences(believed: &Dictionary, other: &Dictionary) -> Vec<Difference> {
     let mut found = Found { believed, other, differences: Vec::new() };
     found.fields();
@@ -158,7 +160,7 @@ impl Found<'_> {
     }
 }
 
-/// Returns the codes that only the first field has.
+/// Returns the codes of `field` that `other` does not have.
 fn codes_only_of<'f>(field: &'f Field, other: &Field) -> Vec<&'f str> {
     let only = field.codes.iter().filter(|code| other.code(&code.value).is_none());
     let mut only: Vec<&str> = only.map(|code| code.value.as_str()).collect();
@@ -170,12 +172,12 @@ fn said(believed: &str, other: &str) -> (String, String) {
     (believed.to_owned(), other.to_owned())
 }
 
-/// The members of a message by their path in the nesting.
+/// The members of a message, keyed by their path through the nested groups.
 #[derive(Default)]
 struct Paths {
-    /// True if the member of this path is required.
+    /// For each path, true if the member is required.
     required: BTreeMap<String, bool>,
-    /// The order of the fields in an entry of the group of this path.
+    /// For each group's path, the order of the fields in an entry.
     orders: BTreeMap<String, Vec<u32>>,
 }
 

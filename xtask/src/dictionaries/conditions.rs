@@ -1,26 +1,27 @@
-//! The conditional requirements in the standard's field descriptions. conditions.txt names the
-//! source of each rule.
+//! Adds the conditional requirements from the field descriptions of the standard. The file
+//! conditions.txt states the source of each rule.
 //!
-//! Invariant: each rule adds a condition to each version and message that it names.
+//! Invariant: each rule adds a condition to every version and message that the rule names.
 
 use transfix_dictionary::{Draft, DraftConditional, DraftKind, DraftMember};
 
 const TEXT: &str = include_str!("conditions.txt");
 
-/// A field that is required under a condition.
+/// A rule: a field is required if a condition is true.
 struct Rule {
     versions: Vec<&'static str>,
-    /// The messages by MsgType(35). Empty: all messages that may have the fields outside groups.
+    /// The messages, as values of MsgType(35). An empty list means all messages that may contain
+    /// the fields outside groups.
     messages: Vec<&'static str>,
-    /// The group to whose entries the rule applies.
+    /// The group to whose entries the rule applies. `None` means fields outside groups.
     group: Option<&'static str>,
     field: &'static str,
     when: String,
-    /// The text of the standard.
+    /// The text of the standard from which the rule is derived.
     says: String,
 }
 
-/// Returns the rules, in the order of the file.
+/// Returns all rules in the order of the file.
 ///
 /// # Errors
 /// If a line is not one of the three lines of a rule.
@@ -46,7 +47,7 @@ fn rules() -> Result<Vec<Rule>, String> {
     }
 }
 
-/// Adds the rules of this version to its messages.
+/// Adds the rules for this version to the messages of the draft.
 ///
 /// # Errors
 /// If a rule names a missing message, group or field, or a field that is required anyway.
@@ -61,7 +62,7 @@ pub(super) fn add(draft: &mut Draft, version: &str) -> Result<(), String> {
 }
 
 impl Rule {
-    /// Parses the first line of a rule.
+    /// Parses the first line of a rule in the file.
     fn of(line: &'static str) -> Option<Self> {
         let [versions, messages, field] = line.split(" | ").collect::<Vec<_>>().try_into().ok()?;
         let (group, field) = match field.split_once('/') {
@@ -79,7 +80,8 @@ impl Rule {
         })
     }
 
-    /// Returns true if all fields that the condition names are members of the entry or the message.
+    /// Returns true if each field that the condition names is a member of the entry or of the
+    /// message.
     fn can_hold(&self, draft: &Draft, levels: [&[DraftMember]; 2]) -> bool {
         let words = self.when.split(|c: char| !c.is_alphanumeric());
         let mut tags = words.filter_map(|word| tag_of(draft, word).ok());
@@ -87,7 +89,7 @@ impl Rule {
         tags.all(|tag| levels.into_iter().any(|members| is_in(members, tag)))
     }
 
-    /// Adds the rule to its messages. Returns the number of messages.
+    /// Adds the condition to each message of the rule. Returns the number of messages.
     fn add(&self, draft: &mut Draft) -> Result<usize, String> {
         let tag = tag_of(draft, self.field)?;
         let group = self.group.map(|name| tag_of(draft, name)).transpose()?;
@@ -108,7 +110,7 @@ impl Rule {
             draft.messages[at].conditions.push(DraftConditional {
                 tag,
                 group,
-                // Double quotes need no escape in the file.
+                // The condition uses double quotes, which need no escape in the XML file.
                 when: self.when.replace('\'', "\""),
                 says: self.says.clone(),
                 line: 0,
@@ -123,8 +125,9 @@ fn tag_of(draft: &Draft, name: &str) -> Result<u32, String> {
     field.map(|field| field.tag).ok_or_else(|| format!("no field is called '{name}'"))
 }
 
-/// Returns `Some(true)` if the member is required, or `None` if it does not exist outside groups.
-/// `all` is true while all enclosing components are required.
+/// Returns `Some(true)` if the member is always required, `Some(false)` if it is optional, and
+/// `None` if it does not exist outside groups. `all` is true if all enclosing components are
+/// required.
 fn member_of(draft: &Draft, members: &[DraftMember], tag: u32, all: bool) -> Option<bool> {
     members.iter().find_map(|member| {
         let required = all && member.required;
@@ -136,7 +139,7 @@ fn member_of(draft: &Draft, members: &[DraftMember], tag: u32, all: bool) -> Opt
     })
 }
 
-/// Returns the members of an entry, if the group is not inside another group.
+/// Returns the members of an entry of the group, or `None` if the group is nested in another group.
 fn entry_of<'d>(
     draft: &'d Draft,
     members: &'d [DraftMember],

@@ -1,17 +1,18 @@
-//! Finds requirements that a version seems to have forgotten.
+//! Finds requirements that the published file of a version seems to have forgotten.
 //!
-//! A sign is one of two: the versions before and after require the member, or a required component
-//! contains no required member. The list [`RIGHT`] names correct places in spite of a sign, each
-//! with its reason.
+//! There are two signs: the versions before and after require the member, or a required component
+//! contains no required member. The list [`RIGHT`] names the places that are correct in spite of
+//! such a sign, each with its reason.
 //!
-//! Invariant: a sign outside `RIGHT` is an error, and so is an entry without a sign, so the list
-//! stays true when sources or amendments change.
+//! Invariant: a sign that is not listed in `RIGHT` is an error, and an entry of `RIGHT` without a
+//! sign is also an error. The list is therefore corrected when sources or amendments change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use transfix_dictionary::{Dictionary, Flat, Member, MemberKind};
 
-/// Required components that correctly contain no required member.
+/// The required components that correctly contain no required member, with the versions and the
+/// reason.
 const RIGHT: &[(&[&str], &str, &str)] = &[
     (
         &["FIX43", "FIX44", "FIX50", "FIX50SP1", "FIX50SP2", "FIXLatest"],
@@ -70,10 +71,11 @@ const RIGHT: &[(&[&str], &str, &str)] = &[
     ),
 ];
 
-/// Checks the versions, given in order, for forgotten requirements.
+/// Checks the versions for forgotten requirements. The versions must be given in chronological
+/// order.
 ///
 /// # Errors
-/// One line for each place, and for each unneeded entry of [`RIGHT`].
+/// A line for each place, and for each unneeded entry of [`RIGHT`].
 pub(super) fn check(versions: &[(&str, &Dictionary)]) -> Result<(), String> {
     let mut wrong = between(versions);
     wrong.extend(hollow(versions, RIGHT));
@@ -86,7 +88,8 @@ pub(super) fn check(versions: &[(&str, &Dictionary)]) -> Result<(), String> {
     ))
 }
 
-/// Returns the members that the versions before and after require, and this version does not.
+/// Returns the members that a version does not require although the versions directly before and
+/// after do.
 fn between(versions: &[(&str, &Dictionary)]) -> Vec<String> {
     let versions: Vec<_> = versions.iter().filter(|(_, known)| is_of_applications(known)).collect();
     let required: Vec<_> = versions.iter().map(|(_, known)| places(known)).collect();
@@ -111,16 +114,16 @@ fn between(versions: &[(&str, &Dictionary)]) -> Vec<String> {
     wrong
 }
 
-/// Returns true for versions with application messages. FIXT 1.1 has only the session layer, so it
-/// is not part of the sequence.
+/// Returns true if the dictionary has application messages. FIXT 1.1 has none, so it is not part of
+/// the sequence of versions.
 fn is_of_applications(dictionary: &Dictionary) -> bool {
     dictionary.message("D").is_some()
 }
 
-/// MsgType(35), and the tags from the outermost group to the field itself.
+/// The place of a member: MsgType(35), and the tags from the outermost group to the field itself.
 type Place = (String, Vec<u32>);
 
-/// Returns each place of a dictionary, with true if its member is required.
+/// Returns all places of a dictionary, each with true if its member is required.
 fn places(dictionary: &Dictionary) -> BTreeMap<Place, bool> {
     fn walk(places: &mut BTreeMap<Place, bool>, members: &[Member], parent: &Place) {
         for member in Flat::of(members) {
@@ -139,7 +142,8 @@ fn places(dictionary: &Dictionary) -> BTreeMap<Place, bool> {
     places
 }
 
-/// Returns required components without a required member, except those in `right`.
+/// Returns the required components that contain no required member, except the components in
+/// `right`.
 fn hollow(
     versions: &[(&str, &Dictionary)],
     right: &[(&'static [&'static str], &'static str, &str)],
@@ -195,7 +199,8 @@ fn hollow_in<'d>(
 mod tests {
     use super::*;
 
-    /// Returns a version whose NewOrderSingle(D) has a component with a group.
+    /// Returns a dictionary whose NewOrderSingle(D) has a component with a group. `component` and
+    /// `group` state if these are required.
     fn version(component: char, group: char) -> Dictionary {
         let text = format!(
             "<fix major='4' minor='4'><messages><message name='NewOrderSingle' msgtype='D'>\

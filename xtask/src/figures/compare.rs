@@ -1,4 +1,5 @@
-//! The blocks of COMPARE.md: records by engine, and figures in which another engine is ahead.
+//! The blocks of COMPARE.md: the records by engine, and the figures in which another engine is
+//! ahead.
 
 use serde_json::Value;
 
@@ -6,7 +7,7 @@ use super::Records;
 use super::scenarios::{NOT_MEASURABLE, measurable, without_place};
 use super::tables::{COLUMNS, PEERS, number};
 
-/// Returns the acceptors of other engines in a run.
+/// Returns the results of a run for the acceptors of other engines.
 fn acceptors(run: &Value) -> impl Iterator<Item = &Value> {
     let series = run["series"].as_array().into_iter().flatten();
     series.filter(|series| series["kind"] == "peer-acceptor")
@@ -16,7 +17,7 @@ fn runs<'a>(records: &[&'a Value]) -> Vec<&'a Value> {
     records.iter().filter_map(|record| record["runs"].as_array()).flatten().collect()
 }
 
-/// All recorded figures in which another engine is ahead of ours.
+/// Returns the list of all recorded figures in which another engine is better than Transfix.
 pub(super) fn ahead(records: &Records) -> Option<String> {
     let mut lines = Vec::new();
     for (scenario, record) in [("S4a", &records.echo), ("S5", &records.round_trip)] {
@@ -40,7 +41,7 @@ pub(super) fn ahead(records: &Records) -> Option<String> {
                             .push(format!("{scenario} `{configuration}`, {field}: {name} {said}."));
                     }
                 }
-                // Differences below a tenth are noise.
+                // A difference of less than a tenth counts as noise.
                 if cpu(series)? * 10 < cpu(ours)? * 9 {
                     let us = cpu(series)? as f64 / 1e3;
                     spares.push(format!("{name} {us:.1}"));
@@ -117,7 +118,7 @@ fn throughput(record: &Value) -> Option<Vec<String>> {
                 ("paced", "cpu_ns_per_order", "CPU ns an order at the steady pace", false),
             ] {
                 let figure = |engine: &str| side(engine)[load][field].as_f64();
-                // An engine that was not run cannot be ahead.
+                // An engine that was not measured cannot be ahead.
                 let (Some(theirs), Some(ours)) = (figure("quickfix"), figure("transfix")) else {
                     continue;
                 };
@@ -135,7 +136,7 @@ fn throughput(record: &Value) -> Option<Vec<String>> {
     Some(lines)
 }
 
-/// Returns the reasons why requested runs are missing, each once.
+/// Returns the reasons why requested runs are missing; repeated reasons are omitted.
 pub(super) fn not_run(records: &[&Value]) -> Option<String> {
     let mut lines: Vec<String> = Vec::new();
     let of_trips = runs(&records[..2]);

@@ -1,5 +1,5 @@
-//! Measures and records the results: one small file for each benchmark, with day, machine, and the
-//! command to repeat it.
+//! Runs benchmarks and records their results in a small file for each benchmark, with the day, the
+//! machine, and the command to repeat it.
 
 mod taken;
 
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use super::{USAGE, path, read};
 use crate::{Outcome, root};
 
-/// A benchmark that prints one JSON object per line.
+/// A benchmark that prints its results as one JSON object per line.
 struct Scenario {
     name: &'static str,
-    /// The arguments of `transfix bench`.
+    /// The arguments for `transfix bench`.
     args: &'static [&'static str],
-    /// Additional arguments for a short run, which is noisier.
+    /// The additional arguments for a short run, whose results are noisier.
     short: &'static [&'static str],
-    /// Extracts the recorded part of the output.
+    /// A function that extracts the part of the output to record.
     taken: fn(&[Value]) -> Option<Value>,
 }
 
@@ -55,7 +55,8 @@ const SCENARIOS: [Scenario; 5] = [
     },
 ];
 
-/// The runs of S1, in order; `true` marks the runs of the fastest configuration, which have peers.
+/// The runs of S1 in order, by configuration. `true` marks the runs of the fastest configuration,
+/// which also measure other engines.
 const LATENCY: [(&str, bool); 6] = [
     ("optimized-hard-spin", true),
     ("optimized-hard-spin", true),
@@ -65,14 +66,14 @@ const LATENCY: [(&str, bool); 6] = [
     ("balanced", false),
 ];
 
-/// The steps to do after a record.
+/// The advice that is printed after a record is written.
 const KEEP: &str =
     "look at the floors: where they are far from those of other runs, the machine was
 disturbed, and `git checkout bench/results` takes the old records back;
 `cargo xtask docs` writes the pages";
 
-/// Records the named benchmarks, or `all`. Each result is saved as soon as it is measured, so a
-/// failing benchmark does not lose the others.
+/// Records the named benchmarks, or all of them for `all`. Each result is saved immediately, so
+/// that a later failure does not lose the earlier results.
 pub(super) fn run(names: &[&str], short: bool) -> Outcome {
     let known: Vec<&str> =
         ["latency", "codec"].into_iter().chain(SCENARIOS.iter().map(|s| s.name)).collect();
@@ -82,7 +83,8 @@ pub(super) fn run(names: &[&str], short: bool) -> Outcome {
         _ => return Err(USAGE.to_owned()),
     };
     fs::create_dir_all(root().join("target/bench-out")).map_err(|error| error.to_string())?;
-    // The load of other programs is read now, because later the benchmarks add to the load.
+    // The load is read before the benchmarks run, because the benchmarks themselves add to the
+    // load.
     let load = load();
     let (mut recorded, mut failed) = (Vec::new(), Vec::new());
     for name in names {
@@ -103,7 +105,7 @@ pub(super) fn run(names: &[&str], short: bool) -> Outcome {
     }
 }
 
-/// Runs cargo from the root. Returns its standard output.
+/// Runs cargo from the root of the project. Returns its standard output.
 fn cargo(args: &[&str]) -> Result<String, String> {
     let program = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(program).args(args).current_dir(root()).output();
@@ -114,7 +116,7 @@ fn cargo(args: &[&str]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Runs `transfix bench`. Returns the printed objects.
+/// Runs `transfix bench` with these arguments. Returns the JSON objects that it prints.
 fn bench(args: &[&str]) -> Result<Vec<Value>, String> {
     let program = ["run", "--quiet", "--profile", "dist", "-p", "transfix-bench", "--"];
     let printed = cargo(&[&program, args, &["--json"]].concat())?;
@@ -122,7 +124,7 @@ fn bench(args: &[&str]) -> Result<Vec<Value>, String> {
     objects.collect::<Result<_, _>>().map_err(|error| error.to_string())
 }
 
-/// Returns a record in readable form.
+/// Returns the text of a record's file.
 pub(crate) fn text(record: &Value) -> String {
     taken::text(record, 0)
 }
@@ -134,25 +136,25 @@ fn save(name: &str, record: &Value) -> Outcome {
     Ok(format!("recorded in {path}"))
 }
 
-/// Returns the first line that a program prints.
+/// Returns the first output line of a program.
 fn line_of(program: &str, args: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(args).output();
     let output = output.map_err(|error| format!("{program}: {error}"))?;
     Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
 }
 
-/// Returns the day in UTC, in the system's format.
+/// Returns the current day in UTC, such as `2026-11-21`.
 fn today() -> Result<String, String> {
     line_of("date", &["-u", "+%Y-%m-%d"])
 }
 
-/// Returns the load average of the last minute, before the benchmark.
+/// Returns the load average of the last minute.
 fn load() -> String {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     load.split(' ').next().unwrap_or_default().to_owned()
 }
 
-/// Returns `machine` of a run in words.
+/// Returns a text that describes the machine of a run.
 fn machine(said: &Value) -> Option<String> {
     let cpu_info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let kind = if cpu_info.contains("hypervisor") { "virtual machine" } else { "machine" };
@@ -161,7 +163,7 @@ fn machine(said: &Value) -> Option<String> {
     Some(format!("{kind} of {cpus} cores, {model}, kernel {}", kernel.join(".")))
 }
 
-/// Returns the newest version of an engine that `cargo xtask peers build` has built.
+/// Returns the newest version of another engine that `cargo xtask peers build` has built.
 fn version(engine: &str) -> Option<String> {
     let list = fs::read_to_string(root().join("target/peers/acceptors.json")).ok()?;
     let list: Value = serde_json::from_str(&list).ok()?;
@@ -169,7 +171,7 @@ fn version(engine: &str) -> Option<String> {
     listed["version"].as_str().map(|version| format!("{engine} {version}"))
 }
 
-/// Runs a scenario, and records the figures of its tables.
+/// Runs a benchmark scenario, and records the figures that the pages show.
 fn scenario(name: &str, short: bool, load: &str) -> Outcome {
     let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name).ok_or(USAGE)?;
     let mut args = scenario.args.to_vec();
@@ -196,7 +198,7 @@ fn scenario(name: &str, short: bool, load: &str) -> Outcome {
     save(name, &record)
 }
 
-/// Runs the round trip in all configurations.
+/// Runs the round-trip benchmark S1 in all configurations, and records the results.
 fn latency(short: bool, load: &str) -> Outcome {
     let mut record = read("latency")?;
     let mut runs = Vec::new();
@@ -216,8 +218,8 @@ fn latency(short: bool, load: &str) -> Outcome {
     save("latency", &record)
 }
 
-/// Runs the codec operations, including those on the messages of S2b. Results of other commands are
-/// kept.
+/// Runs the codec benchmarks, including the operations on the messages of S2b, and records the
+/// results. The record keeps results of other commands.
 fn codec(load: &str) -> Outcome {
     let text = cargo(&["bench", "--quiet", "-p", "transfix-bench", "--bench", "codec"])?;
     let mut saved = Vec::new();

@@ -1,10 +1,10 @@
-//! The blocks of the scenarios of `transfix bench`: records as Markdown tables.
+//! Formats the records of `transfix bench` scenarios as Markdown tables.
 
 use serde_json::Value;
 
 use super::tables::{number, recorded, repeated, us};
 
-/// Returns a ratio with its 95 % confidence interval: `1.27 (1.23–1.53)`.
+/// Returns a ratio with its 95 % confidence interval, such as `1.27 (1.23–1.53)`.
 pub(super) fn ratio(ratio: &Value, field: &str) -> Option<String> {
     let between = &ratio[format!("{field}_between")];
     let (low, high) = (between[0].as_f64()?, between[1].as_f64()?);
@@ -20,10 +20,11 @@ fn interval(median: f64, low: f64, high: f64) -> String {
     format!("{} ({}–{})", shown(median), shown(low), shown(high))
 }
 
-/// In place of a ratio whose interval says next to nothing.
+/// The text in place of a ratio whose confidence interval is too wide to be meaningful.
 pub(super) const NOT_MEASURABLE: &str = "not measurable here";
 
-/// The ratio with its interval, unless the interval spans more than a factor of two.
+/// Returns a ratio with its confidence interval, or `NOT_MEASURABLE` if the interval spans more
+/// than a factor of two.
 pub(super) fn measurable(to_ours: &Value, field: &str) -> Option<String> {
     let between = &to_ours[format!("{field}_between")];
     match between[1].as_f64()? > 2.0 * between[0].as_f64()? {
@@ -32,13 +33,14 @@ pub(super) fn measurable(to_ours: &Value, field: &str) -> Option<String> {
     }
 }
 
-/// Returns the engine of a series: `ironfix 0.5.1` of `ironfix 0.5.1, file, validation`.
+/// Returns the engine of a series. For the series `ironfix 0.5.1, file, validation`, the engine is
+/// `ironfix 0.5.1`.
 pub(super) fn engine(series: &Value) -> Option<&str> {
     series["name"].as_str()?.split(", ").next()
 }
 
-/// The rows of S4a or S5, a table for each configuration: the floor, Transfix, and each other
-/// engine once, with validation if it validates.
+/// Returns the tables of S4a or S5, one for each configuration. The rows are the floor, Transfix,
+/// and each other engine once, with validation if the engine can validate.
 pub(super) fn trips(record: &Value) -> Option<String> {
     let mut text = recorded(record)? + &repeated(record)?;
     for run in record["runs"].as_array()? {
@@ -55,7 +57,7 @@ pub(super) fn trips(record: &Value) -> Option<String> {
         text += &format!("| µs | {head} |\n{}\n", "|---".repeat(9) + "|");
         let mut engines = Vec::new();
         for series in run["series"].as_array()? {
-            // The first series of an engine is the one with validation.
+            // Only the first series of each engine is shown, which is the one with validation.
             let name = engine(series)?;
             if series["kind"] != "peer-acceptor" || !engines.contains(&name) {
                 text += &trip(series)?;
@@ -90,7 +92,7 @@ fn trip(series: &Value) -> Option<String> {
     Some(format!("| {name} | {} |\n", cells.join(" | ")))
 }
 
-/// Returns the rows of S3.
+/// Returns the table of S3.
 pub(super) fn router(record: &Value) -> Option<String> {
     let runs = &record["runs"];
     let mut text = recorded(record)? + &repeated(record)?;
@@ -143,7 +145,7 @@ pub(super) fn router(record: &Value) -> Option<String> {
     Some(text.trim_end().to_owned())
 }
 
-/// Returns the minimum and maximum of a figure over the runs.
+/// Returns the minimum and the maximum of a figure over all runs.
 fn range(
     runs: &[Value],
     figure: impl Fn(&Value) -> Option<f64>,
@@ -159,7 +161,7 @@ fn range(
     })
 }
 
-/// Returns the runs of S2b.
+/// Returns the tables of S2b.
 pub(super) fn hftest(record: &Value) -> Option<String> {
     let runs = record["runs"].as_array()?;
     let first = runs.first()?;
@@ -193,7 +195,7 @@ pub(super) fn hftest(record: &Value) -> Option<String> {
     let memory = |side: &str| range(runs, |run| run[side]["memory_mib"].as_f64(), 0);
     let (client, server) = (memory("client")?, memory("server")?);
     text += &format!("| memory at most, MiB | {client} | {server} | | 16 GB asked for | |");
-    // Records of older programs have no rounds.
+    // Records of earlier program versions contain no rounds, and are skipped.
     for run in runs.iter().filter(|run| run["all"].is_object()) {
         text += "\n";
         text += &hftest_rounds(run)?;
@@ -201,7 +203,7 @@ pub(super) fn hftest(record: &Value) -> Option<String> {
     Some(text)
 }
 
-/// Formats the ratios of a run's rounds of S2b, with their confidence.
+/// Returns the ratios of a run's rounds in S2b, with their confidence intervals.
 fn hftest_rounds(run: &Value) -> Option<String> {
     let (all, rounds) = (&run["all"], &run["rounds"]);
     let ratio = |ratio: &Value| {
@@ -234,7 +236,7 @@ fn hftest_rounds(run: &Value) -> Option<String> {
     Some(text.trim_end().to_owned())
 }
 
-/// The sides of the throughput: key and name.
+/// The compared sides of the throughput benchmark, as key and displayed name.
 const SIDES: [(&str, &str); 5] = [
     ("floor", "floor"),
     ("transfix-file", "**Transfix, file store**"),
@@ -243,7 +245,7 @@ const SIDES: [(&str, &str); 5] = [
     ("quickfix-memory", "QuickFIX C++, memory store"),
 ];
 
-/// Returns a table of the throughput: one row per side, one column per number of sessions.
+/// Returns a throughput table with one row per side and one column per number of sessions.
 fn by_sessions(
     runs: &[Value],
     what: &str,
@@ -266,7 +268,7 @@ fn orders_per_s(side: &Value) -> Option<String> {
     number(&Value::from((side["full"]["orders_per_s"].as_f64()? / 1e3).round() as u64 * 1_000))
 }
 
-/// Returns all of the throughput.
+/// Returns all tables of the throughput benchmark.
 pub(super) fn throughput(record: &Value) -> Option<String> {
     let runs = record["runs"]["runs"].as_array()?;
     let mut text = recorded(record)? + &repeated(record)?;
@@ -300,7 +302,8 @@ pub(super) fn throughput(record: &Value) -> Option<String> {
     Some(text.trim_end().to_owned())
 }
 
-/// Returns a reason without its reference to the run's output, which no page shows.
+/// Returns a reason without its reference to the output of the run, because the pages do not show
+/// that output.
 pub(super) fn without_place(reason: &str) -> &str {
     reason.strip_suffix("; its error is above").unwrap_or(reason)
 }

@@ -1,8 +1,9 @@
-//! The blocks: records as Markdown tables.
+//! Formats records as Markdown tables for the generated blocks.
 
 use serde_json::Value;
 
-/// The peers of the round trip: key, text of the long table, text of the short table.
+/// The other engines in the round-trip benchmark: key, name in the long table, name in the short
+/// table.
 pub(super) const PEERS: [(&str, &str, &str); 4] = [
     ("quickfix-cpp-polling-validation-on", "QuickFIX C++, polling, validation", "spinning too"),
     ("quickfix-cpp-polling-validation-off", "QuickFIX C++, polling, no validation", ""),
@@ -10,7 +11,7 @@ pub(super) const PEERS: [(&str, &str, &str); 4] = [
     ("quickfix-cpp-validation-off", "QuickFIX C++, default, no validation", ""),
 ];
 
-/// Columns of a figure, with their fields.
+/// The columns of a latency table, each with the field of the record.
 pub(super) const COLUMNS: [(&str, &str); 6] = [
     ("min", "min_ns"),
     ("avg", "mean_ns"),
@@ -20,19 +21,19 @@ pub(super) const COLUMNS: [(&str, &str); 6] = [
     ("p99.9", "p999_ns"),
 ];
 
-/// Returns the machine and the day of a record.
+/// Returns a sentence with the machine and the day of a record.
 pub(super) fn recorded(record: &Value) -> Option<String> {
     let text = |key: &str| record[key].as_str();
     Some(format!("Recorded {}: {}; {}.\n", text("recorded")?, text("machine")?, text("software")?))
 }
 
-/// Returns the command that repeats a record, and the load of the machine.
+/// Returns a sentence with the command that repeats a record, and with the load of the machine.
 pub(super) fn repeated(record: &Value) -> Option<String> {
     let (command, load) = (record["command"].as_str()?, record["load_before"].as_str()?);
     Some(format!("`{command}`; load of the machine before: {load}.\n"))
 }
 
-/// Returns microseconds with one decimal.
+/// Returns a duration in microseconds with one decimal.
 pub(super) fn us(figures: &Value, field: &str) -> Option<String> {
     Some(format!("{:.1}", figures[field].as_u64()? as f64 / 1000.0))
 }
@@ -41,8 +42,8 @@ fn ratio(figures: &Value, floor: &Value, field: &str) -> Option<f64> {
     Some(figures[field].as_u64()? as f64 / floor[field].as_u64()?.max(1) as f64)
 }
 
-/// Formats a ratio as the program does. A ratio below 1 is noise, because nothing on top of a
-/// socket is faster than the socket.
+/// Formats a ratio as the benchmark does. A ratio below 1 counts as noise, because nothing that
+/// uses a socket is faster than the socket.
 fn shown_ratio(ratio: f64) -> String {
     if ratio < 1.0 { "noise".to_owned() } else { format!("{ratio:.2}") }
 }
@@ -52,7 +53,7 @@ fn row(name: &str, figures: &Value, fields: &[&str], ratios: &[String]) -> Optio
     Some(format!("| {name} | {} | {} |\n", cells.join(" | "), ratios.join(" | ")))
 }
 
-/// The runs of a configuration, in the order of our p50.
+/// Returns the runs of a configuration, in ascending order of Transfix's p50.
 fn runs_of<'r>(record: &'r Value, configuration: &str) -> Option<Vec<&'r Value>> {
     let mut runs: Vec<&Value> = record["runs"].as_array()?.iter().collect();
     runs.retain(|run| run["configuration"] == configuration);
@@ -60,7 +61,7 @@ fn runs_of<'r>(record: &'r Value, configuration: &str) -> Option<Vec<&'r Value>>
     Some(runs)
 }
 
-/// The round trip: for each configuration the middle one of its runs.
+/// Returns the table of the round trip, with the median run for each configuration.
 pub(super) fn latency(record: &Value) -> Option<String> {
     let fields = COLUMNS.map(|(_, field)| field);
     let names = COLUMNS.map(|(name, _)| name).join(" | ");
@@ -109,7 +110,7 @@ pub(super) fn latency(record: &Value) -> Option<String> {
     Some(text)
 }
 
-/// Returns the median run with peers.
+/// Returns the short table of the round trip: the median run that also measured other engines.
 pub(super) fn latency_in_short(record: &Value) -> Option<String> {
     let runs = record["runs"].as_array()?;
     let with_peers = |run: &&Value| run["peers"].as_object().is_some_and(|peers| !peers.is_empty());
@@ -131,7 +132,7 @@ pub(super) fn latency_in_short(record: &Value) -> Option<String> {
     Some(text + "\n" + recorded(record)?.trim_end())
 }
 
-/// Formats a number as `1,273` or `7.5`.
+/// Formats a number such as `1,273` or `7.5`.
 pub(super) fn number(value: &Value) -> Option<String> {
     let Some(whole) = value.as_u64() else { return Some(format!("{:.1}", value.as_f64()?)) };
     let digits = whole.to_string();
@@ -145,7 +146,7 @@ pub(super) fn number(value: &Value) -> Option<String> {
     Some(text)
 }
 
-/// Returns the speed-up as `1/18.8`.
+/// Returns the time of Transfix as a fraction of the peer's time, such as `1/18.8`.
 fn times(ours: &Value, peer: &Value) -> Option<String> {
     let ratio = peer.as_f64()? / ours.as_f64()?;
     Some(if ratio < 20.0 { format!("1/{ratio:.1}") } else { format!("1/{ratio:.0}") })
@@ -158,7 +159,7 @@ const CODECS: [(&str, &str); 4] = [
     ("ironfix", "ironfix"),
 ];
 
-/// Returns all operations of the codec.
+/// Returns the table of all codec operations.
 pub(super) fn codec(record: &Value) -> Option<String> {
     let rows = record["rows"].as_array()?;
     let named = |name: &str| rows.iter().find(|row| row["operation"] == name);
@@ -179,7 +180,7 @@ pub(super) fn codec(record: &Value) -> Option<String> {
                 None => String::new(),
             });
         }
-        // Variants of one operation are compared with the peers' version of that operation.
+        // A variant of an operation is compared with the basic operation of the other engines.
         let base = match row["operation"].as_str()? {
             "decode-avx2" | "decode-sse2" => named("decode")?,
             "typed-encode" => named("build-encode")?,
@@ -196,7 +197,8 @@ pub(super) fn codec(record: &Value) -> Option<String> {
     Some(text.trim_end().to_owned())
 }
 
-/// Returns the codec's operations on the messages of S2b, with the ratio to each peer.
+/// Returns the table of codec operations on the messages of S2b, with the ratio to each other
+/// engine.
 pub(super) fn hftest_codec(record: &Value) -> Option<String> {
     let peers = CODECS.map(|(_, name)| name).join(" | ");
     let mut text = recorded(record)? + &repeated(record)?;
@@ -215,13 +217,13 @@ pub(super) fn hftest_codec(record: &Value) -> Option<String> {
     Some(text.trim_end().to_owned())
 }
 
-/// The instructions of one turn.
+/// Returns a sentence with the number of instructions of one turn.
 pub(super) fn turn(count: u64) -> String {
     let count = number(&Value::from(count)).unwrap_or_default();
     format!("All validation on: {count} instructions (with AVX2, as callgrind has no AVX-512).")
 }
 
-/// Returns the distribution of a turn's instructions over functions.
+/// Returns the table that shows how a turn's instructions are distributed over functions.
 pub(super) fn profile(record: &Value) -> Option<String> {
     let rows = record["functions"].as_array()?;
     let lines = record["lines"].as_u64()?;

@@ -1,8 +1,8 @@
-//! The attacks of strangers on the administration, over HTTP and over FIX, and from an address that
-//! honest counterparties share.
+//! Attacks on the admin interface by strangers, over HTTP and over FIX, and attacks from an address
+//! that honest counterparties also use.
 //!
-//! Checks after each attack: a health probe and an operator are answered, over HTTP and over FIX.
-//! The sessions of the shared address log on without a wait. Password guesses leave no memory
+//! Checks after each attack: a health probe and an operator get answers, over HTTP and over FIX.
+//! The sessions at the shared address log on without a delay. Password guesses leave no memory
 //! allocated.
 
 use std::io::{Read as _, Write as _};
@@ -14,13 +14,14 @@ use super::line::{Line, PATIENCE};
 use super::server::{PASSWORD, SESSIONS};
 use super::{Attack, Field, On, Outcome, on};
 
-/// Address of the attackers of the administration, beside the machine's own address.
+/// The address from which attackers connect to the admin interface. It differs from the machine's
+/// own address.
 const ELSEWHERE: [u8; 4] = [127, 0, 0, 3];
 const HERE: [u8; 4] = [127, 0, 0, 1];
-/// Upper bound for the memory of one password check, in KiB.
+/// The upper limit for the memory of a password check, in KiB.
 const GUESSING_KIB: u64 = 24 << 10;
 
-/// Connects from this address of the machine.
+/// Connects to the address `to` from the local address `from`.
 fn connect_from(from: [u8; 4], to: &str) -> Outcome<TcpStream> {
     let failed = |error: std::io::Error| format!("{to}: {error}");
     let address: SocketAddr = to.parse().map_err(|_| format!("{to} is no address"))?;
@@ -33,10 +34,10 @@ fn connect_from(from: [u8; 4], to: &str) -> Outcome<TcpStream> {
     Ok(socket)
 }
 
-/// Returns the status of an answer, or 0 without an answer.
+/// Returns the HTTP status of an answer, or 0 if no answer arrives.
 fn status(socket: &mut TcpStream) -> u16 {
     let mut bytes = Vec::new();
-    // A connection that is cut has no answer.
+    // The result is ignored, because an interrupted connection counts as no answer.
     let _ = socket.read_to_end(&mut bytes);
     let text = String::from_utf8_lossy(&bytes);
     let status = text.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3));
@@ -50,7 +51,8 @@ fn asks(from: [u8; 4], to: &str, head: &str, body: &str) -> Outcome<u16> {
         "{head} HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\nContent-Type: application/json\r\n\
          Content-Length: {length}\r\n\r\n{body}"
     );
-    // The server may refuse the request before all bytes are written.
+    // The result is ignored, because the server may refuse the request before all bytes are
+    // written.
     let _ = socket.write_all(request.as_bytes());
     Ok(status(&mut socket))
 }
@@ -60,8 +62,8 @@ fn login(name: &str, password: &str) -> String {
 }
 
 impl Field<'_> {
-    /// Checks that a health probe and operators are served, from another address and from the
-    /// machine itself.
+    /// Checks that a health probe and operators get answers, both from another address and from the
+    /// machine's own address.
     fn is_administered(&self) -> Outcome<()> {
         for from in [ELSEWHERE, HERE, [127, 0, 0, 9]] {
             for path in ["GET /health/live", "GET /health/ready"] {
@@ -89,7 +91,7 @@ impl Field<'_> {
         line.hears("SessionsListData").map(drop)
     }
 
-    /// Checks that this user can log in from there.
+    /// Checks that this user can log in from this address.
     fn logs_in(&self, name: &str, from: [u8; 4]) -> Outcome<()> {
         match asks(from, self.admin, "POST /api/login", &login(name, PASSWORD))? {
             200 => Ok(()),
@@ -98,7 +100,8 @@ impl Field<'_> {
     }
 }
 
-/// Opens many connections from two addresses, which send these bytes.
+/// Returns an attack that opens many connections from two addresses. `says` returns the bytes that
+/// each connection sends.
 fn crowd(name: &str, says: impl Fn(usize) -> Vec<u8> + Sync + 'static) -> Attack {
     let expects = "probes and operators are answered meanwhile";
     on(On::Plain, &format!("administration/{name}"), expects, move |field| {
@@ -106,7 +109,8 @@ fn crowd(name: &str, says: impl Fn(usize) -> Vec<u8> + Sync + 'static) -> Attack
         for n in 0..400 {
             let from = if n % 2 == 0 { ELSEWHERE } else { HERE };
             let mut socket = connect_from(from, field.admin)?;
-            // The server may have closed this connection to make room.
+            // The result is ignored, because the server may have closed this connection to make
+            // room for another.
             let _ = socket.set_nonblocking(true);
             let _ = socket.write_all(&says(n));
             held.push(socket);
@@ -169,7 +173,7 @@ fn http() -> Vec<Attack> {
     ]
 }
 
-/// Returns password guesses, which must not affect others.
+/// Returns the attacks that guess passwords. The attacks must not affect other users.
 fn guesses() -> Vec<Attack> {
     vec![
         on(On::Plain, "guessing/another-user-behind-the-address", "others log in", |field| {
@@ -209,7 +213,8 @@ fn guesses() -> Vec<Attack> {
             let before = field.memory_kib()?;
             for round in 0..2 {
                 let mut lines = Vec::new();
-                // Few addresses, because each may have its own log lines.
+                // The attack uses few addresses, because each address may cause log lines of its
+                // own.
                 for n in 0..100 {
                     let socket = connect_from([127, 0, 2, n % 3], field.plain)?;
                     let mut line = Line::over(socket, "HASHED")?;
@@ -281,7 +286,7 @@ fn fix() -> Vec<Attack> {
     ]
 }
 
-/// Honest counterparties behind a stranger's address.
+/// Returns the attacks from an address at which honest counterparties also log on.
 fn shared() -> Vec<Attack> {
     vec![on(On::Plain, "shared-address/unknown-names", "its sessions log on at once", |field| {
         for n in 0..40 {

@@ -1,4 +1,4 @@
-//! Attacks of a hostile counterparty that has logged on.
+//! Attacks by a hostile counterparty that has logged on.
 
 use std::thread;
 use std::time::Duration;
@@ -7,9 +7,10 @@ use super::Outcome;
 use super::line::{framed, utc};
 use super::{Attack, Field, On, attack, on};
 
-/// One message after a logon, and the expected reaction: MsgType(35) and some field of the answer.
-/// `!`: the connection ends afterwards. `.`: no answer. Otherwise the session continues. A message
-/// with an explicit number includes it, because a rejected SequenceReset(4) consumes none.
+/// Attacks with one message after a logon, and the expected reaction: MsgType(35) and a field of
+/// the answer. `!` means that the connection ends afterwards; otherwise the session continues. `.`
+/// means no answer. A message contains MsgSeqNum(34) explicitly if its number matters, because a
+/// rejected SequenceReset(4) uses none.
 const ONE: &[(&str, &str, &str, &str)] = &[
     ("number-zero", "0", "34=0|", "!"),
     ("number-negative", "0", "34=-1|", "!"),
@@ -101,7 +102,7 @@ const ONE: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-/// A type far longer than any valid one.
+/// A message type that is far longer than any valid type.
 const LONG_TYPE: &str = "\
     X23456789X123456789X123456789X123456789X123456789X123456789X123456789X123456789\
     X23456789X123456789X123456789X123456789X123456789X123456789X123456789X123456789\
@@ -138,7 +139,7 @@ fn one(field: &Field, (msg_type, fields): (&str, &str), expected: &str) -> Outco
         "." => line.lives(),
         answer => {
             let said = line.hears(&format!("|{answer}"))?;
-            // By the standard, these reasons end the session.
+            // According to the standard, a session ends after rejects with these reasons.
             match ["|373=9|", "|373=10|"].iter().any(|reason| said.contains(reason)) {
                 true => line.is_shut().map(drop),
                 false if answer == "35=2|" => Ok(()),
@@ -148,7 +149,7 @@ fn one(field: &Field, (msg_type, fields): (&str, &str), expected: &str) -> Outco
     }
 }
 
-/// Attacks whose cost grows with their number of messages.
+/// Returns attacks that send very many messages.
 fn floods() -> Vec<Attack> {
     let lives = "all of it dealt with, and the session goes on";
     let flood = |name: &str, count: usize, msg_type: &'static str, fields: &'static str| {
@@ -183,7 +184,7 @@ fn floods() -> Vec<Attack> {
     ]
 }
 
-/// Attacks with long messages, and with repeated requests.
+/// Returns attacks with very long messages, and with repeated resend requests.
 fn bulks() -> Vec<Attack> {
     let lives = "all of it dealt with, and the session goes on";
     vec![
@@ -216,7 +217,7 @@ fn bulks() -> Vec<Attack> {
     ]
 }
 
-/// Attacks that move sequence numbers back and forth.
+/// Returns attacks that move sequence numbers forward and back.
 fn numbers() -> Vec<Attack> {
     let lives = "all of it dealt with, and the session goes on";
     vec![
@@ -257,14 +258,15 @@ fn numbers() -> Vec<Attack> {
                 bytes.extend(line.message("2", "7=1|16=0|"));
             }
             line.turn_deaf();
-            // A server with too much to write stops reading; then this write ends too.
+            // The write ends early if the server stops reading, because too many answers wait to be
+            // written.
             line.raw(&bytes);
             field.probe()
         }),
     ]
 }
 
-/// Attacks by the way a connection ends.
+/// Returns attacks that differ in the way in which the connection ends.
 fn ends() -> Vec<Attack> {
     vec![
         attack("counterparty/goes-in-the-middle-of-a-message", "it can come back", |field| {
@@ -319,7 +321,8 @@ fn ends() -> Vec<Attack> {
             line.hears("|35=1|")?;
             line.is_shut().map(drop)
         }),
-        // `openssl s_client` cannot close one direction.
+        // The attack needs a plain connection, because `openssl s_client` cannot close one
+        // direction alone.
         on(On::Plain, "counterparty/half-closed", "closed", |field| {
             let mut line = field.liar()?;
             line.end();

@@ -1,4 +1,5 @@
-//! The honest counterparty, which trades during the attacks: each order is answered, in order.
+//! The honest counterparty, which trades during the attacks. Each of its orders must be answered in
+//! order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,10 +10,10 @@ use std::time::{Duration, Instant};
 use super::line::Line;
 use super::{Machine, Outcome, stay};
 
-/// Interval between two orders.
+/// The interval between two orders.
 const PACE: Duration = Duration::from_millis(4);
 
-/// A trade that continues until stopped.
+/// A counterparty that trades in its own thread until stopped.
 pub(super) struct Honest {
     stop: Arc<AtomicBool>,
     slice: Arc<AtomicUsize>,
@@ -20,14 +21,15 @@ pub(super) struct Honest {
 }
 
 impl Honest {
-    /// Logs on and begins to trade.
+    /// Logs on, and starts the thread that trades.
     pub(super) fn start(address: &str) -> Outcome<Self> {
         let (stop, slice) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
         let (stopped, now) = (Arc::clone(&stop), Arc::clone(&slice));
         let (address, (sender, logged_on)) = (address.to_owned(), channel());
         let thread = thread::spawn(move || {
             stay(Machine::OfHonest)?;
-            // The trade uses its own socket, without another program in between.
+            // The counterparty uses a plain socket directly, so that no other program affects the
+            // measured times.
             let mut line = Line::plain(&address, "HONEST")?;
             line.log_on("141=Y|")?;
             let _ = sender.send(());
@@ -36,22 +38,22 @@ impl Honest {
         let honest = Self { stop, slice, thread };
         match logged_on.recv() {
             Ok(()) => Ok(honest),
-            // The thread has ended and reports the reason.
+            // The thread has already ended, and `stop` returns the reason.
             Err(_) => honest.stop().and(Err("honest: no logon".to_owned())),
         }
     }
 
-    /// Assigns later orders to this slice of the run.
+    /// Counts later orders as part of this slice.
     pub(super) fn slice(&self, slice: usize) {
         self.slice.store(slice, Ordering::Relaxed);
     }
 
-    /// Returns true if the trade is still running.
+    /// Returns true if the counterparty is still trading.
     pub(super) fn goes_on(&self) -> bool {
         !self.thread.is_finished()
     }
 
-    /// Ends the trade. Returns the time of each answer, with its slice.
+    /// Stops trading. Returns the response time of each order, with its slice.
     pub(super) fn stop(self) -> Outcome<Vec<(usize, Duration)>> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| "the honest client has panicked".to_owned())?
@@ -68,7 +70,7 @@ fn trade(
     while !stop.load(Ordering::Relaxed) {
         let (at, begin) = (slice.load(Ordering::Relaxed), Instant::now());
         id += 1;
-        // Every second order fills the rest of the previous one.
+        // Every second order trades with the order before it, so that the order book stays short.
         let side = 1 + (id + 1) % 2;
         let order = format!("11=h{id}|55=EU|54={side}|60=20260101-00:00:00|38=1|40=2|44=30|");
         line.say("D", &order);
@@ -80,7 +82,7 @@ fn trade(
     Ok(times)
 }
 
-/// Checks that the numbers of the messages in `said` follow each other.
+/// Checks that the messages in `said` have consecutive sequence numbers.
 fn check(said: &str, next_in: &mut u64) -> Outcome<()> {
     for number in said.split("|34=").skip(1) {
         let number: u64 = number.split('|').next().and_then(|n| n.parse().ok()).unwrap_or(0);

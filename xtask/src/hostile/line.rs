@@ -1,6 +1,6 @@
-//! An attacker's connection, plain or over TLS.
+//! The connection of an attacker, over plain TCP or TLS.
 //!
-//! `openssl s_client` provides TLS, so the peer is independent of our code.
+//! TLS connections use `openssl s_client`, so that the peer is independent of our TLS code.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -13,20 +13,20 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::Outcome;
 
-/// Time limit for an answer.
+/// The time limit for an answer of the server.
 pub(super) const PATIENCE: Duration = Duration::from_secs(15);
-/// One connection.
+/// A connection.
 pub(super) struct Line {
     writer: Option<Box<dyn Write + Send>>,
     socket: Option<TcpStream>,
     child: Option<Child>,
     pieces: Receiver<Vec<u8>>,
-    /// True if the connection no longer reads.
+    /// True if the attacker no longer reads from the connection.
     is_deaf: Arc<AtomicBool>,
-    /// Received bytes that no step has taken yet.
+    /// The received bytes that no step has examined yet.
     heard: Vec<u8>,
     is_closed: bool,
-    /// SenderCompID(49) of its messages.
+    /// The SenderCompID(49) of the attacker's messages.
     pub(super) name: String,
     pub(super) next_num_out: u64,
 }
@@ -37,7 +37,7 @@ impl Line {
         Self::over(TcpStream::connect(address).map_err(failed)?, name)
     }
 
-    /// Wraps an established connection.
+    /// Creates an attacker's connection from a connected socket.
     pub(super) fn over(socket: TcpStream, name: &str) -> Outcome<Self> {
         let failed = |error: std::io::Error| format!("{name}: {error}");
         socket.set_nodelay(true).map_err(failed)?;
@@ -72,7 +72,7 @@ impl Line {
         let (sender, pieces) = channel();
         let is_deaf = Arc::<AtomicBool>::default();
         let of_reader = Arc::clone(&is_deaf);
-        // The thread ends with the connection.
+        // The reading thread ends when the connection ends.
         thread::spawn(move || {
             let mut buffer = vec![0; 64 << 10];
             while let Ok(n @ 1..) = reader.read(&mut buffer) {
@@ -97,33 +97,35 @@ impl Line {
         }
     }
 
-    /// Sends any bytes. Bytes are lost if the connection is closed or not read.
+    /// Sends arbitrary bytes. Returns false if writing fails, for example because the connection is
+    /// closed.
     pub(super) fn raw(&mut self, bytes: &[u8]) -> bool {
         let Some(writer) = &mut self.writer else { return false };
         writer.write_all(bytes).and_then(|()| writer.flush()).is_ok()
     }
 
-    /// Stops reading, except for bytes that have just arrived.
+    /// Stops reading from the connection. Bytes that have already arrived may still be read.
     pub(super) fn turn_deaf(&self) {
         self.is_deaf.store(true, Ordering::Relaxed);
     }
 
-    /// Shuts down sending.
+    /// Shuts down the sending direction of the connection.
     pub(super) fn end(&mut self) {
         self.writer = None;
         if let Some(socket) = &self.socket {
-            // The connection may be closed already.
+            // The result is ignored, because the connection may be closed already.
             let _ = socket.shutdown(Shutdown::Write);
         }
     }
 
-    /// Sends a message with the next number. Header fields in `fields` replace the defaults.
+    /// Sends a message with the next sequence number. Header fields in `fields` replace the default
+    /// fields.
     pub(super) fn say(&mut self, msg_type: &str, fields: &str) -> bool {
         let bytes = self.message(msg_type, fields);
         self.raw(&bytes)
     }
 
-    /// Returns the message that [`Line::say`] sends.
+    /// Returns the bytes of the message that [`Line::say`] would send.
     pub(super) fn message(&mut self, msg_type: &str, fields: &str) -> Vec<u8> {
         let has = |tag: &str| fields.split('|').any(|field| field.starts_with(tag));
         let mut header = format!("35={msg_type}|");
@@ -143,13 +145,13 @@ impl Line {
         framed("FIX.4.4", &(header + fields))
     }
 
-    /// Logs on, with these further fields.
+    /// Sends a Logon(A) with these additional fields, and waits for the answer.
     pub(super) fn log_on(&mut self, fields: &str) -> Outcome<()> {
         self.say("A", &format!("98=0|108=30|{fields}"));
         self.hears("35=A|").map(drop)
     }
 
-    /// Reads until this text arrives. Returns everything read.
+    /// Reads until the text `wanted` arrives. Returns all text read so far.
     pub(super) fn hears(&mut self, wanted: &str) -> Outcome<String> {
         let until = Instant::now() + PATIENCE;
         let wanted_bytes = wanted.replace('|', "\x01").into_bytes();
@@ -166,7 +168,7 @@ impl Line {
         }
     }
 
-    /// Waits until the server closes. Returns the bytes received before.
+    /// Waits until the server closes the connection. Returns the text received before the end.
     pub(super) fn is_shut(&mut self) -> Outcome<String> {
         let until = Instant::now() + PATIENCE;
         while self.take(until.saturating_duration_since(Instant::now())) {}
@@ -176,7 +178,8 @@ impl Line {
         }
     }
 
-    /// Waits until the server closes without sending anything.
+    /// Waits until the server closes the connection. Returns an error if the server sends anything
+    /// before.
     pub(super) fn is_shut_silently(&mut self) -> Outcome<()> {
         match &*self.is_shut()? {
             "" => Ok(()),
@@ -184,14 +187,14 @@ impl Line {
         }
     }
 
-    /// Checks that the session answers a TestRequest(1).
+    /// Checks that the session is still alive: it must answer a TestRequest(1).
     pub(super) fn lives(&mut self) -> Outcome<()> {
         let id = format!("112=alive{}|", self.next_num_out);
         self.say("1", &id);
         self.hears(&format!("|{id}")).map(drop)
     }
 
-    /// Reads one piece. Returns false if none arrived.
+    /// Waits for received bytes, for `wait` at most. Returns false if none arrived.
     fn take(&mut self, wait: Duration) -> bool {
         match self.pieces.recv_timeout(wait) {
             Ok(piece) => self.heard.extend_from_slice(&piece),
@@ -218,24 +221,24 @@ impl Drop for Line {
     }
 }
 
-/// Returns a whole message around the text between BodyLength(9) and CheckSum(10).
+/// Returns a complete message. `body` is the text between BodyLength(9) and CheckSum(10).
 pub(super) fn framed(begin_string: &str, body: &str) -> Vec<u8> {
     let body = body.replace('|', "\x01");
     with_sum(format!("8={begin_string}\x019={}\x01{body}", body.len()).into_bytes())
 }
 
-/// Returns these bytes followed by their CheckSum(10).
+/// Appends the CheckSum(10) of the bytes, and returns them.
 pub(super) fn with_sum(mut bytes: Vec<u8>) -> Vec<u8> {
     let sum = bytes.iter().map(|byte| u32::from(*byte)).sum::<u32>() % 256;
     bytes.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
     bytes
 }
 
-/// Returns the current time as SendingTime(52).
+/// Returns the current time in the format of SendingTime(52).
 pub(super) fn utc() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    // Howard Hinnant's algorithm from days to civil dates.
+    // The calculation is Howard Hinnant's algorithm, which converts days to a civil date.
     let shifted = days + 719_468;
     let (era, day) = (shifted / 146_097, shifted % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -247,7 +250,7 @@ pub(super) fn utc() -> String {
     format!("{year:04}{month:02}{day:02}-{h:02}:{m:02}:{s:02}.{:03}", since.subsec_millis())
 }
 
-/// Returns true if the bytes end with a whole message.
+/// Returns true if the received bytes end with a whole message.
 fn is_whole(heard: &[u8]) -> bool {
     heard
         .strip_suffix(b"\x01")
@@ -255,12 +258,12 @@ fn is_whole(heard: &[u8]) -> bool {
 }
 
 fn shown(bytes: &[u8]) -> String {
-    // A leading delimiter lets searches treat the first field like the others.
+    // The result begins with a delimiter, so that a search for `|tag=` also finds the first field.
     let text = String::from_utf8_lossy(bytes).replace('\x01', "|");
     if text.is_empty() { text } else { format!("|{text}") }
 }
 
-/// Returns the end of a possibly long text.
+/// Returns the last part of a text that may be long, for error messages.
 fn tail(text: &str) -> String {
     let start = text.len().saturating_sub(300);
     let start = (start..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(start);

@@ -1,4 +1,4 @@
-//! The server under attack: `transfix serve`, as users run it.
+//! The server under attack: a `transfix serve` process with real settings.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write as _};
@@ -10,39 +10,41 @@ use std::time::Duration;
 
 use super::Outcome;
 
-/// The counterparties. BeginString(8) and VENUE are the same for all.
+/// The CompIDs of the counterparties. BeginString(8) and the venue's CompID are the same for all
+/// sessions.
 pub(super) const SESSIONS: [&str; 5] = ["HONEST", "LIAR", "PROBE", "LOCKED", "HASHED"];
-/// The password of all users, and of the session HASHED.
+/// The password of all admin users and of the session HASHED.
 pub(super) const PASSWORD: &str = "correct horse battery";
-/// Users of the administration.
+/// The names of the users of the admin interface.
 const USERS: [&str; 4] = ["anna", "bert", "carl", "dora"];
 
-/// The process and its addresses.
+/// The server's process and its addresses.
 pub(super) struct Server {
     child: Child,
     pub(super) place: Place,
 }
 
-/// The addresses of a server.
+/// The addresses of a server, with an operator's token and the log file.
 #[derive(Clone, Default)]
 pub(super) struct Place {
     pub(super) plain: String,
     pub(super) tls: String,
-    /// Addresses of the administration, over HTTP and over FIX.
+    /// Addresses of the administration: `admin` over HTTP, `fix_admin` over FIX.
     pub(super) admin: String,
     pub(super) fix_admin: String,
-    /// Token of an operator.
+    /// The token of an operator, for the admin interface.
     pub(super) token: String,
     /// Process id.
     pub(super) process: u32,
-    /// Path of the log file.
+    /// The path of the server's log file.
     pub(super) log: PathBuf,
 }
 
-/// Resource usage, as reported by the system.
+/// The resource usage of a process, as the operating system reports it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Usage {
-    /// Memory without mapped files, because stores grow with their contents.
+    /// The memory in KiB, without mapped files. The stores map files, which grow with their
+    /// contents.
     pub(super) memory_kib: u64,
     pub(super) descriptors: usize,
     pub(super) threads: u64,
@@ -60,7 +62,8 @@ impl Server {
             role = \"acceptor\"\nbegin_string = \"FIX.4.4\"\nsender_comp_id = \"VENUE\"\n\
             logon_timeout_ms = 1000\nlogout_timeout_ms = 1000\n";
         settings += &format!("store_dir = \"{}\"\n", dir.join("store").display());
-        // Sessions at one address share a listener, so plain and TLS need two addresses.
+        // The sessions at one address share a listener, so plain TCP and TLS need separate
+        // addresses.
         for (host, mark, tls) in [("127.0.0.1", "", ""), ("127.0.0.2", "T", TLS)] {
             for name in SESSIONS {
                 settings += &format!(
@@ -89,12 +92,12 @@ impl Server {
         let (sender, lines) = channel();
         thread::spawn(move || {
             let lines = BufReader::new(stdout).lines().map_while(Result::ok);
-            // The thread keeps reading later output, so the server never waits for its reader.
+            // The thread reads all later output, so that the server never waits for a reader.
             lines.for_each(|line| drop(sender.send(line)));
         });
         let place = Place { token, log, process: child.id(), ..Place::default() };
         let mut server = Self { child, place };
-        // The last line has the address of the administration over FIX.
+        // The last line of the startup output contains the FIX address of the admin interface.
         while server.place.fix_admin.is_empty() {
             let line = lines.recv_timeout(Duration::from_secs(20));
             let line = line.map_err(|_| format!("it does not listen: {}", server.last_lines()))?;
@@ -105,7 +108,7 @@ impl Server {
                 address.clone_into(&mut server.place.fix_admin);
             }
             let Some(said) = line.strip_prefix("listening at ") else { continue };
-            // The text after an address marks TLS.
+            // Further text after the address indicates TLS.
             let address = said.split(' ').next().unwrap_or_default();
             let Place { plain, tls, .. } = &mut server.place;
             address.clone_into(if address.starts_with("127.0.0.2") { tls } else { plain });
@@ -113,7 +116,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Checks that the server runs.
+    /// Checks that the server process is still running.
     pub(super) fn lives(&mut self) -> Outcome<()> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -128,7 +131,7 @@ impl Server {
         usage_of(self.place.process)
     }
 
-    /// Returns the server's log so far.
+    /// Returns the text that the server has logged so far.
     pub(super) fn log(&self) -> String {
         text_of(&self.place.log)
     }
@@ -140,13 +143,13 @@ impl Server {
     }
 }
 
-/// Returns the text of a file that another process writes.
+/// Returns the text of a file to which another process may be writing.
 pub(super) fn text_of(file: &Path) -> String {
     let text = fs::read(file).unwrap_or_default();
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Returns the system's figures for a process.
+/// Returns the resource usage of a process.
 pub(super) fn usage_of(process: u32) -> Outcome<Usage> {
     let proc = PathBuf::from(format!("/proc/{process}"));
     let failed = |error: std::io::Error| format!("{}: {error}", proc.display());
@@ -169,7 +172,7 @@ impl Drop for Server {
     }
 }
 
-/// Creates the file of users. Returns an operator's token.
+/// Creates the file with the admin users. Returns the token of an operator.
 fn users(program: &Path, dir: &Path) -> Outcome<String> {
     let file = dir.join("users.toml");
     for name in USERS {
@@ -181,19 +184,20 @@ fn users(program: &Path, dir: &Path) -> Outcome<String> {
     Ok(said(Command::new(program).args(add).arg(&file))?.trim().to_owned())
 }
 
-/// Returns the settings key with the hash of a session's password.
+/// Returns the line of the settings file with the hash of a session's password.
 fn hash(program: &Path) -> Outcome<String> {
     let hash = said(Command::new(program).arg("password"))?;
     let hash = hash.lines().find(|line| line.starts_with("$argon2")).ok_or("no hash")?;
     Ok(format!("logon.expected_password_hash = \"{hash}\"\n"))
 }
 
-/// Runs a program that reads the password, and returns its output.
+/// Runs a program that reads the password from its standard input. Returns its output.
 fn said(command: &mut Command) -> Outcome<String> {
     let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = pipes.spawn().map_err(|error| error.to_string())?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that asks for nothing may have ended.
+        // The result is ignored, because a program that does not ask for the password may have
+        // ended.
         let _ = writeln!(stdin, "{PASSWORD}");
     }
     let output = child.wait_with_output().map_err(|error| error.to_string())?;
@@ -205,7 +209,7 @@ fn said(command: &mut Command) -> Outcome<String> {
 
 const TLS: &str = "tls = { certificate = \"DIR/own.pem\", key = \"DIR/own.key\" }\n";
 
-/// Creates a self-signed certificate.
+/// Creates a self-signed certificate for the server's TLS port.
 fn certificate(dir: &Path) -> Outcome<()> {
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])

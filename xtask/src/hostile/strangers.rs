@@ -1,4 +1,4 @@
-//! Attacks of a stranger who can reach the port and knows no password.
+//! Attacks by a stranger who can reach the port but knows no password.
 
 use std::net::TcpStream;
 use std::thread;
@@ -7,9 +7,10 @@ use std::time::Duration;
 use super::line::{Line, framed, utc, with_sum};
 use super::{Attack, Field, On, attack, on};
 
-/// Whole first messages: name, text between BodyLength(9) and CheckSum(10), and the expected
-/// reaction. `SEND` is the current SendingTime(52). An empty expectation is a close without an
-/// answer, because a stranger must learn nothing. `A` is an accepted Logon(A), `5` a Logout(5).
+/// Complete first messages: a name, the text between BodyLength(9) and CheckSum(10), and the
+/// expected reaction. `SEND` stands for the current SendingTime(52). `A` means an accepted
+/// Logon(A), `5` a Logout(5). An empty reaction means that the server closes the connection without
+/// an answer, because strangers must learn nothing.
 const FIRST: &[(&str, &str, &str)] = &[
     ("first-heartbeat", "35=0|49=LIAR|56=VENUE|34=1|SEND|", ""),
     ("first-order", "35=D|49=LIAR|56=VENUE|34=1|SEND|11=1|55=X|54=1|", ""),
@@ -65,7 +66,7 @@ const FIRST: &[(&str, &str, &str)] = &[
     ("session-of-another-place", "35=A|49=OTHERS|56=VENUE|34=1|SEND|98=0|108=30|141=Y|", ""),
 ];
 
-/// Returns first bytes that are no message, with descriptions.
+/// Returns first bytes that are not a FIX message, each with a description.
 fn no_messages() -> Vec<(&'static str, Vec<u8>)> {
     let logon = || format!("35=A|49=LIAR|56=VENUE|34=1|52={}|98=0|108=30|", utc());
     let with_length = |length: &str| {
@@ -119,7 +120,7 @@ fn no_messages() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Returns pseudorandom bytes, the same each time.
+/// Returns pseudorandom bytes, which are the same in each run.
 fn noise(len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let next = || {
@@ -147,7 +148,7 @@ pub(super) fn all() -> Vec<Attack> {
             line.next_num_out += 1;
             match *expected {
                 "" => line.is_shut_silently(),
-                // The venue may choose: at most one answer, then the end.
+                // The server may close the connection, or keep it and answer a TestRequest(1).
                 "-" => line.is_shut().map(drop).or_else(|_| line.lives()),
                 "A" => line.hears("|35=A|").map(drop),
                 _ => line.is_shut().and_then(|said| match said.contains("|35=5|") {
@@ -240,7 +241,8 @@ fn slow() -> Vec<Attack> {
             line.hears("|35=A|").map(drop)
         }),
         attack("stranger/the-session-of-somebody-else", "closed without a word", |field| {
-            // HONEST is logged on over the plain port.
+            // The honest counterparty uses the session HONEST on the plain port, so this second
+            // logon must be refused.
             let mut line = Line::plain(field.plain, "HONEST")?;
             line.say("A", "98=0|108=30|141=Y|");
             line.is_shut_silently()
@@ -266,7 +268,7 @@ fn many() -> Vec<Attack> {
         attack("stranger/opened-and-reset", "nothing is left of them", |field| {
             for _ in 0..300 {
                 let mut line = Line::plain(field.address(), "LIAR")?;
-                // Unread bytes turn the close into a reset.
+                // The unread bytes turn the attacker's close into a reset.
                 line.raw(b"8=FIX.4.4\x019=5000\x0135=A\x01");
             }
             Ok(())
@@ -282,9 +284,10 @@ fn many() -> Vec<Attack> {
     ]
 }
 
-/// Attacks with incomplete TLS handshakes, and attacks with the other protocol.
+/// Returns attacks with incomplete TLS handshakes, and attacks that speak plain FIX on the TLS port
+/// or TLS on the plain port.
 fn tls() -> Vec<Attack> {
-    // A ClientHello of TLS 1.2 with a stated length of 512 bytes.
+    // The bytes are the beginning of a TLS 1.2 ClientHello that announces 512 bytes.
     let hello: &[u8] = &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
     let raw = |name: &str, bytes: Vec<u8>| {
         on(On::Tls, name, "closed, in time", move |field: &Field| {

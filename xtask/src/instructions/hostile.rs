@@ -1,8 +1,8 @@
 //! `cargo xtask instructions hostile`: limits the cost of hostile input.
 //!
-//! Invariant: no counterparty and no long settings file can make the work grow faster than its
-//! bytes. Each shape runs in two sizes. A shape fails if a byte exceeds its limit, or costs more in
-//! the larger size.
+//! Invariant: for the input of a counterparty or a settings file, the work grows no faster than the
+//! number of bytes. Each shape of input runs in two sizes. A shape fails if the cost per byte
+//! exceeds its limit, or is higher for the larger size.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -10,18 +10,18 @@ use std::path::Path;
 use super::collected;
 use crate::Outcome;
 
-/// Size of the larger input relative to the smaller one.
+/// The ratio of the larger input size to the smaller input size.
 const LARGER: u64 = 4;
-/// Limit for the cost per byte of the larger input, in percent of the smaller input. Quadratic work
-/// would have 400.
+/// The maximum cost per byte for the larger input, in percent of the cost for the smaller input.
+/// Quadratic work would reach 400.
 const GROWTH_PERCENT: u64 = 150;
 
-/// Input for `count hostile NAME BYTES`.
+/// A shape of hostile input, for the command `count hostile NAME BYTES`.
 struct Shape {
     name: &'static str,
-    /// Size of the smaller input, in bytes.
+    /// The size of the smaller input, in bytes.
     bytes: u64,
-    /// Limit of instructions per byte: about twice the measured cost.
+    /// The maximum number of instructions per byte, which is about twice the measured number.
     limit: u64,
 }
 
@@ -48,7 +48,7 @@ const SHAPES: [Shape; 16] = [
     shape("store-opened", 250_000, 220),
 ];
 
-/// Counts all shapes.
+/// Counts the instructions for all shapes, and checks the limits.
 ///
 /// # Errors
 /// Returns the shapes above their limits, or a failure to count.
@@ -71,19 +71,19 @@ pub(super) fn run(program: &Path) -> Outcome {
     ))
 }
 
-/// Returns the instructions per byte, rounded up.
+/// Returns the number of instructions per byte, rounded up.
 fn count(program: &Path, name: &str, bytes: u64) -> Result<u64, String> {
     let only = ["--collect-atstart=no", "--toggle-collect=*hostile*measured*"];
     let all = collected(program, &only, &["hostile", name, &bytes.to_string()])?;
     Ok(all.div_ceil(bytes))
 }
 
-/// Returns the fault of the costs per byte in both sizes, if any.
+/// Returns an error message if the costs per byte in the two sizes exceed a limit.
 fn complaint(name: &str, (small, large): (u64, u64), limit: u64) -> Option<String> {
     if small.max(large) > limit {
         return Some(format!("{name}: a byte costs more than {limit} instructions"));
     }
-    // A difference of a few instructions is rounding.
+    // A difference of up to two instructions per byte is a rounding error.
     (large > (small * GROWTH_PERCENT / 100).max(small + 2))
         .then(|| format!("{name}: a byte costs more the more there are"))
 }

@@ -1,8 +1,8 @@
-//! `cargo xtask instructions profile`: the distribution of a turn's instructions and cache misses,
-//! by compiled function and by source file.
+//! `cargo xtask instructions profile`: shows how the instructions and cache misses of a turn are
+//! distributed over compiled functions and source files.
 //!
-//! Callgrind simulates the machine's first-level caches. A turn right after another one finds warm
-//! caches and misses little.
+//! Callgrind simulates the machine's first-level caches. In a sequence of turns the caches are
+//! warm, so there are few misses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,25 +15,27 @@ use super::TURNS;
 use crate::{Outcome, root};
 
 const RECORD: &str = "bench/results/turn.json";
-/// Bytes of a cache line.
+/// The number of bytes in a cache line.
 const LINE: u64 = 64;
-/// Functions and files with fewer instructions per turn are summed up.
+/// The minimum number of instructions per turn for a separate row. Functions and files below the
+/// minimum are summed up in one row.
 const SHOWN_MIN: f64 = 100.0;
 
-/// The costs of one function or file: instructions, data reads and writes, first-level code misses,
+/// The costs of a function or file: instructions, data reads and writes, first-level code misses,
 /// first-level data misses.
 type Costs = [i64; 4];
 
-/// The counts of a callgrind run.
+/// The results of a callgrind run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counted {
     by_function: BTreeMap<String, Costs>,
     by_file: BTreeMap<String, Costs>,
-    /// Executions of each instruction, by program or library and address.
+    /// The number of executions of each instruction, by program or library and by address.
     by_place: BTreeMap<(String, u64), i64>,
 }
 
-/// Counts, and prints both tables, or records the table of functions.
+/// Runs callgrind and prints the tables of functions and files. If `records` is true, records the
+/// table of functions instead.
 ///
 /// # Errors
 /// If valgrind fails, or its output cannot be parsed.
@@ -65,7 +67,7 @@ fn counted(program: &Path, turns: u64) -> Result<Counted, String> {
         .output()
         .map_err(|error| format!("valgrind: {error}"))?;
     let text = fs::read_to_string(&path);
-    // The file belongs to this run and is removed even if the run fails.
+    // The output file is removed even if the run has failed.
     let _ = fs::remove_file(&path);
     let text = text.map_err(|error| {
         format!("{}: {error}\n{}", path.display(), String::from_utf8_lossy(&output.stderr))
@@ -73,8 +75,8 @@ fn counted(program: &Path, turns: u64) -> Result<Counted, String> {
     parse(&text, &root().display().to_string())
 }
 
-/// Returns the costs of each function and file, without called functions. `root` is removed from
-/// file names.
+/// Parses the output of callgrind. Returns the costs of each function and file, without the
+/// functions that they call. The prefix `root` is removed from file names.
 fn parse(text: &str, root: &str) -> Result<Counted, String> {
     let mut counted = Counted::default();
     let (mut places, mut function, mut file) = (Vec::new(), String::new(), String::new());
@@ -94,7 +96,7 @@ fn parse(text: &str, root: &str) -> Result<Counted, String> {
         } else if line.starts_with("calls=") {
             is_of_call = true;
         } else if line.starts_with(|first: char| first.is_ascii_digit()) {
-            // This line has the cost of the called function, which has its own entry.
+            // The line contains the cost of the called function, which also has its own entry.
             if std::mem::take(&mut is_of_call) {
                 continue;
             }
@@ -102,7 +104,7 @@ fn parse(text: &str, root: &str) -> Result<Counted, String> {
             let address = words.next().and_then(|word| word.strip_prefix("0x"));
             let address = address.and_then(|digits| u64::from_str_radix(digits, 16).ok());
             let address = address.ok_or_else(|| format!("no address: {line}"))?;
-            // The numbers follow the source line.
+            // The first word is the source line, and the costs follow.
             let numbers: Vec<i64> = words.skip(1).map_while(|number| number.parse().ok()).collect();
             let executed = counted.by_place.entry((object.clone(), address)).or_default();
             *executed += places[0].iter().filter_map(|place| numbers.get(*place)).sum::<i64>();
@@ -110,7 +112,7 @@ fn parse(text: &str, root: &str) -> Result<Counted, String> {
             {
                 let costs = all.entry(key.clone()).or_default();
                 for (cost, places) in costs.iter_mut().zip(&places) {
-                    // Trailing zeros are omitted.
+                    // Callgrind omits trailing zeros, so a missing number counts as 0.
                     *cost += places.iter().filter_map(|place| numbers.get(*place)).sum::<i64>();
                 }
             }
@@ -123,15 +125,15 @@ fn parse(text: &str, root: &str) -> Result<Counted, String> {
 }
 
 impl Counted {
-    /// Returns the number of code cache lines with an instruction that runs in each of `turns`
-    /// turns.
+    /// Returns the number of code cache lines that contain an instruction executed in each of the
+    /// `turns` turns.
     fn lines(&self, turns: u64) -> usize {
         let usual = self.by_place.iter().filter(|(_, times)| times.unsigned_abs() >= turns);
         usual.map(|((object, address), _)| (object, address / LINE)).collect::<BTreeSet<_>>().len()
     }
 }
 
-/// Returns the columns that are summed for each of the [`Costs`].
+/// Returns, for each of the [`Costs`], the indexes of the callgrind columns whose sum is the cost.
 fn places_of(events: &str) -> Result<Vec<Vec<usize>>, String> {
     let events: Vec<&str> = events.split(' ').collect();
     let place = |name: &&str| events.iter().position(|event| event == name);
@@ -141,7 +143,7 @@ fn places_of(events: &str) -> Result<Vec<Vec<usize>>, String> {
     places.ok_or_else(|| format!("callgrind counts other events: {}", events.join(" ")))
 }
 
-/// Returns a function name without its hash.
+/// Returns the name of a function without the hash that the compiler adds.
 fn without_hash(name: &str) -> &str {
     match name.rsplit_once("::h") {
         Some((rest, hash)) if hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()) => {
@@ -151,7 +153,7 @@ fn without_hash(name: &str) -> &str {
     }
 }
 
-/// Returns the path of a project file, or the library of any other file.
+/// Returns the path of a file of this project, or the name of the library for any other file.
 fn part_of(file: &str, root: &str) -> String {
     if let Some(own) = file.strip_prefix(root) {
         return own.trim_start_matches('/').to_owned();
@@ -164,7 +166,8 @@ fn part_of(file: &str, root: &str) -> String {
     }
 }
 
-/// Returns the costs of one turn, largest first.
+/// Returns the costs of one turn by function or file, in descending order. The costs are the
+/// difference between a run with many turns and a run with few.
 fn rows(many: &BTreeMap<String, Costs>, few: &BTreeMap<String, Costs>) -> Vec<Value> {
     let none = Costs::default();
     let each = many.iter().map(|(name, many)| {
@@ -180,7 +183,8 @@ fn rows(many: &BTreeMap<String, Costs>, few: &BTreeMap<String, Costs>) -> Vec<Va
     let (rest, total) = (sum(&others), sum(&[&shown[..], &others[..]].concat()));
     shown.push((format!("{} others", others.len()), rest));
     shown.push(("all".to_owned(), total));
-    // Memory addresses vary: a function without misses may show a negative difference.
+    // The difference may be negative because the memory addresses of the two runs differ, so it is
+    // limited to 0.
     let rounded = |number: f64| ((number * 100.0).round() / 100.0).max(0.0);
     let row = |(name, [instructions, data, code_misses, data_misses]): (String, [f64; 4])| {
         json!({

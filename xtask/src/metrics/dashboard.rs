@@ -1,4 +1,4 @@
-//! The dashboard file: its panels and their queries.
+//! Reads the Grafana dashboard file: its panels and their queries.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::read;
 
 const DASHBOARD: &str = "packaging/grafana/transfix.json";
-/// Values for Grafana's variables.
+/// Values that replace Grafana's variables in queries.
 const VARIABLES: [(&str, &str); 5] = [
     ("$__rate_interval", "30s"),
     ("$job", ".*"),
@@ -16,13 +16,13 @@ const VARIABLES: [(&str, &str); 5] = [
     ("$stage", "read_to_written"),
 ];
 
-/// A panel's title and expression.
+/// The title and the query of a panel.
 pub(super) struct Panel {
     pub(super) title: String,
     pub(super) expression: String,
 }
 
-/// Returns all queries of the dashboard, including those of its variables.
+/// Returns all queries of the dashboard, including the queries that fill its variables.
 pub(super) fn panels() -> Result<Vec<Panel>, String> {
     found(&read(DASHBOARD)?).map_err(|why| format!("{DASHBOARD}: {why}"))
 }
@@ -64,7 +64,7 @@ fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], |all| all)
 }
 
-/// Returns the expression with all variables replaced.
+/// Returns the expression with Grafana's variables replaced by values.
 fn with_values(expression: &str) -> Result<String, String> {
     let all = VARIABLES.iter();
     let filled = all.fold(expression.to_owned(), |text, (name, value)| text.replace(name, value));
@@ -74,7 +74,7 @@ fn with_values(expression: &str) -> Result<String, String> {
     }
 }
 
-/// Returns the names of our metrics in this text.
+/// Returns the names of Transfix metrics in this text.
 pub(super) fn metrics_of(text: &str) -> BTreeSet<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let is_text =

@@ -1,4 +1,4 @@
-//! A Prometheus that scrapes the venue every second, and its answers.
+//! A Prometheus process that scrapes the venue every second, and queries to it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use crate::served::{Dir, encoded, get, until};
 
 type Outcome<T> = Result<T, String>;
 
-/// The process. Dropping this value kills the process.
+/// A running Prometheus. Dropping this value kills the process.
 pub(super) struct Prometheus {
     child: Child,
     address: String,
@@ -20,7 +20,7 @@ pub(super) struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts Prometheus with these rules.
+    /// Starts Prometheus with these alert rules.
     pub(super) fn start(dir: &Dir, target: &str, token: &str, rules: &Path) -> Outcome<Self> {
         let token = dir.write("token", token)?;
         let settings = format!(
@@ -31,7 +31,8 @@ impl Prometheus {
              static_configs: [{{ targets: [\"{target}\"] }}]\n",
         );
         let settings = dir.write("prometheus.yml", &settings)?;
-        // Prometheus does not report the port that the system chooses for port 0.
+        // The test chooses a free port, because Prometheus does not report the port that the system
+        // assigns for port 0.
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let address = free.map_err(|error| error.to_string())?.to_string();
         let log = dir.path().join("prometheus.log");
@@ -59,13 +60,13 @@ impl Prometheus {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Returns warnings and errors of its log.
+    /// Returns the warnings and errors in the log of Prometheus.
     pub(super) fn complaints(&self) -> String {
         let is_one = |line: &&str| line.contains("level=warn") || line.contains("level=error");
         self.log().lines().filter(is_one).map(|line| format!("{line}\n")).collect()
     }
 
-    /// Returns the `data` of Prometheus's answer.
+    /// Sends a request to the HTTP API of Prometheus, and returns the `data` of the response.
     fn ask(&self, path: &str) -> Outcome<Value> {
         let (status, body) = get(&self.address, path, "")?;
         let answer: Value = serde_json::from_str(&body).map_err(|error| error.to_string())?;
@@ -75,7 +76,7 @@ impl Prometheus {
         }
     }
 
-    /// Returns the current series of the expression.
+    /// Returns the current time series that match the expression.
     fn series(&self, expression: &str) -> Outcome<Vec<Value>> {
         let data = self.ask(&format!("/api/v1/query?query={}", encoded(expression)));
         let data = data.map_err(|why| format!("{expression}: {why}"))?;
@@ -85,7 +86,7 @@ impl Prometheus {
         }
     }
 
-    /// Checks that the expression has a result.
+    /// Checks that the expression has a result now.
     pub(super) fn answers(&self, expression: &str) -> Outcome<()> {
         match self.series(expression)?.is_empty() {
             true => Err(format!("{expression} has no result")),
@@ -93,12 +94,12 @@ impl Prometheus {
         }
     }
 
-    /// Waits until the expression has a result.
+    /// Waits until the expression has a result, up to a time limit.
     pub(super) fn sees(&self, expression: &str) -> Outcome<()> {
         until(|| self.answers(expression))
     }
 
-    /// Checks that the expression has no result.
+    /// Checks that the expression has no result now.
     pub(super) fn has_none(&self, expression: &str) -> Outcome<()> {
         let series = self.series(expression)?;
         match series.is_empty() {
@@ -107,7 +108,7 @@ impl Prometheus {
         }
     }
 
-    /// Checks that each rule was evaluated, and none failed.
+    /// Checks that Prometheus has evaluated each rule without an error.
     pub(super) fn evaluates_all(&self) -> Outcome<()> {
         until(|| {
             let data = self.ask("/api/v1/rules")?;
@@ -124,7 +125,7 @@ impl Prometheus {
         })
     }
 
-    /// Checks that Prometheus has accepted this text as OpenMetrics: each line, type and unit.
+    /// Checks that Prometheus has accepted this OpenMetrics text: each line, with type and unit.
     /// Returns the number of metrics.
     pub(super) fn has_taken(&self, text: &str) -> Outcome<usize> {
         let lines = text.lines().filter(|line| !line.starts_with('#')).count();
@@ -156,7 +157,7 @@ impl Drop for Prometheus {
     }
 }
 
-/// Returns type, help and unit of each metric in the text.
+/// Returns the type, help text and unit of each metric in an OpenMetrics text.
 fn described(text: &str) -> BTreeMap<String, [String; 3]> {
     let mut all: BTreeMap<String, [String; 3]> = BTreeMap::new();
     for line in text.lines() {

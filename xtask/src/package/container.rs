@@ -1,7 +1,8 @@
-//! The container file: builds the image on base images that are created here, and runs it.
+//! Tests the container file: builds the image on base images that are created here, and runs the
+//! image.
 //!
-//! Only Debian packages are fetched; the crates are already on this machine. The images have their
-//! own storage in target/package.
+//! Only Debian packages are downloaded; the crates are already on this machine. The images have
+//! their own storage in target/package.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -15,15 +16,15 @@ use super::{done, install};
 use crate::root;
 use crate::served::until;
 
-/// The Debian packages of the image with Rust.
+/// The Debian packages of the base image with the Rust toolchain.
 const PACKAGES: &str = "ca-certificates,cmake,g++,gcc,libc6-dev,make,perl";
 const BASE: &str = "localhost/transfix-build";
 const IMAGE: &str = "localhost/transfix";
 const CONTAINER: &str = "transfix-test";
-/// User id in the image.
+/// The user ID of the program in the image.
 const USER: u32 = 65_532;
 
-/// The image storage, and the buildah options for it.
+/// The buildah command with options for a separate image storage.
 struct Buildah {
     storage: PathBuf,
 }
@@ -45,8 +46,8 @@ impl Buildah {
         self.done(&["inspect", "--type", "image", image]).is_ok()
     }
 
-    /// Creates the image with Rust and a C compiler, once. The toolchain of this machine is mounted
-    /// while in use.
+    /// Creates the base image with a C compiler, once. The Rust toolchain of this machine is
+    /// mounted during a build.
     fn make_base(&self, to: &Path) -> Result<(), String> {
         if self.has(BASE) {
             return Ok(());
@@ -81,7 +82,7 @@ impl Buildah {
         done(build.current_dir(root()))
     }
 
-    /// Returns the image's configuration.
+    /// Returns the configuration of the built image.
     fn config(&self) -> Result<Value, String> {
         let output = self.command(&["inspect", "--type", "image", IMAGE]).output();
         let output = output.map_err(|error| format!("buildah: {error}"))?;
@@ -90,7 +91,7 @@ impl Buildah {
         Ok(all["Docker"]["config"].clone())
     }
 
-    /// Returns a command inside the container, as its user.
+    /// Returns a command that runs inside the container as the user of the image.
     fn inside(&self, settings: &Path, args: &[String]) -> Command {
         let volume = format!("{}:/etc/transfix:ro", settings.display());
         let mut run = self.command(&["run", "--isolation", "chroot", "--volume", &volume]);
@@ -99,12 +100,12 @@ impl Buildah {
     }
 }
 
-/// Returns true if an image can be built here.
+/// Returns true if buildah is installed, which building an image requires.
 pub(super) fn has_buildah() -> bool {
     Command::new("buildah").arg("--version").output().is_ok()
 }
 
-/// Builds the image and runs it, if buildah is installed. Returns a summary.
+/// If buildah is installed, builds and runs the image. Returns a summary.
 pub(super) fn test(program: &Path, to: &Path) -> Result<String, String> {
     if !has_buildah() {
         return Ok(
@@ -121,11 +122,11 @@ pub(super) fn test(program: &Path, to: &Path) -> Result<String, String> {
     seen
 }
 
-/// The container's process. Dropping this value ends the process.
+/// A running container. Dropping this value ends its process.
 struct Running(Child);
 
 impl Running {
-    /// Returns the process id of the program itself, below its launcher.
+    /// Returns the process ID of the program itself, which is a child of the container launcher.
     fn program(&self) -> Result<Pid, String> {
         let mut all = vec![self.0.id()];
         while let Some(pid) = all.pop() {
@@ -210,8 +211,8 @@ fn run(buildah: &Buildah, program: &Path, settings: &Path) -> Result<String, Str
         .to_owned())
 }
 
-/// Writes the files that are mounted into the container: settings with an administration, and its
-/// users.
+/// Writes the files that are mounted into the container: settings with the administration enabled,
+/// and the administration's users.
 fn write_settings(program: &Path, dir: &Path) -> Result<(), String> {
     let _ = fs::remove_dir_all(dir);
     fs::create_dir_all(dir).map_err(|error| error.to_string())?;

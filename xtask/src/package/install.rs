@@ -1,5 +1,5 @@
-//! A separate Debian system, in which the package is installed, run as systemd runs its service,
-//! and removed.
+//! Installs the package in a separate Debian system, runs its service as systemd does, and removes
+//! the package.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -13,10 +13,10 @@ use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 use super::done;
 
-/// Time limit for each step of the service.
+/// Time limit for each step of the service test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Checks that a system can be created here.
+/// Checks that this machine can create a separate Debian system.
 pub(super) fn check_means() -> Result<(), String> {
     if !geteuid().is_root() {
         return Err("the test of the package needs root; or give --without-test".to_owned());
@@ -31,10 +31,12 @@ pub(super) fn check_means() -> Result<(), String> {
     }
 }
 
-/// Installs, runs and removes the package, which must contain this program. Returns a summary.
+/// Installs, runs and removes the package, which must contain exactly this program. Returns a
+/// summary.
 pub(super) fn test(package: &Path, program: &Path, system: &Path) -> Result<String, String> {
     make(system)?;
-    // A failed earlier test may have left the package installed.
+    // The package is purged first, because a failed earlier test may have left the package
+    // installed.
     inside(system, &["apt-get", "purge", "-y", "-q", "transfix"]).ok();
     let _ = fs::remove_dir_all(system.join("var/lib/transfix"));
     let name = package.file_name().ok_or("the package has no name")?;
@@ -78,19 +80,19 @@ pub(super) fn test(package: &Path, program: &Path, system: &Path) -> Result<Stri
     Ok(format!("\n{}", seen.join("\n")))
 }
 
-/// Creates a small Debian with systemd's tools, once.
+/// Creates a small Debian system with systemd's tools, if it does not exist yet.
 fn make(system: &Path) -> Result<(), String> {
     if system.join("usr/bin/systemd-analyze").exists() {
         return Ok(());
     }
     debian(system, "adduser,systemd")?;
-    // Packages are fetched from the sources of this machine.
+    // The new system uses the package sources of this machine.
     for dir in ["etc/apt/apt.conf.d", "etc/apt/sources.list.d"] {
         for file in fs::read_dir(Path::new("/").join(dir)).into_iter().flatten().flatten() {
             let _ = fs::copy(file.path(), system.join(dir).join(file.file_name()));
         }
     }
-    // No service of the system starts.
+    // This policy prevents services from starting in the new system.
     let policy = system.join("usr/sbin/policy-rc.d");
     fs::write(&policy, "#!/bin/sh\nexit 101\n")
         .and_then(|()| fs::set_permissions(&policy, fs::Permissions::from_mode(0o755)))
@@ -98,13 +100,13 @@ fn make(system: &Path) -> Result<(), String> {
     inside(system, &["apt-get", "update", "-q"])
 }
 
-/// Creates a small Debian, of this machine's release, with these packages.
+/// Creates a small Debian system of this machine's release, with these packages.
 pub(super) fn debian(system: &Path, packages: &str) -> Result<(), String> {
     let _ = fs::remove_dir_all(system);
     let release = fs::read_to_string("/etc/os-release").map_err(|error| error.to_string())?;
     let codename = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
     let codename = codename.ok_or("/etc/os-release names no VERSION_CODENAME: is this Debian?")?;
-    // The package sources of this machine.
+    // The first lookup finds the package sources of this machine.
     let sites = Command::new("apt-get")
         .args(["indextargets", "--format", "$(REPO_URI)"])
         .output()
@@ -129,7 +131,7 @@ fn inside(system: &Path, args: &[&str]) -> Result<(), String> {
     done(&mut chroot(system, args))
 }
 
-/// The service's process. Dropping this value ends the process.
+/// The running service. Dropping this value ends its process.
 struct Service(Child);
 
 impl Drop for Service {
@@ -139,8 +141,8 @@ impl Drop for Service {
     }
 }
 
-/// Runs the service with its user, directory and command line, and receives its notifications to
-/// systemd.
+/// Runs the service with the user, directory and command line of its unit file. Receives the
+/// notifications that the service sends to systemd.
 fn serve(system: &Path) -> Result<Vec<String>, String> {
     let state = "/var/lib/transfix";
     inside(system, &["install", "-d", "-o", "transfix", "-g", "transfix", "-m", "700", state])?;
@@ -186,7 +188,7 @@ fn serve(system: &Path) -> Result<Vec<String>, String> {
     Ok(vec!["ran as the user transfix: ready, reloaded, stopped in order".to_owned()])
 }
 
-/// Waits for this notification.
+/// Waits until the service sends this notification.
 fn expect(told: &UnixDatagram, what: &str) -> Result<(), String> {
     let mut bytes = [0; 4_096];
     loop {

@@ -1,7 +1,8 @@
-//! Acceptors of other engines, with one contract for all in `bench/peers/README.md`.
+//! Acceptors of other engines, all of which follow the contract in `bench/peers/README.md`.
 //!
-//! `target/peers/acceptors.json` has the start command and the features of each, so benchmarks know
-//! no engine by name. Acceptors that cannot be built are listed with the reason.
+//! The manifest `target/peers/acceptors.json` gives the start command and features of each
+//! acceptor, so benchmarks need no knowledge of particular engines. Acceptors that could not be
+//! built are listed with the reason.
 
 mod build;
 mod prove;
@@ -16,22 +17,22 @@ pub(super) use build::quickfixj_peer;
 
 use super::{Outcome, target};
 
-/// An engine's manifest entry, also for engines that could not be built.
+/// The manifest entry of an engine; engines that could not be built have an entry too.
 struct Engine {
     name: &'static str,
     version: String,
     stores: &'static [&'static str],
-    /// Stores whose messages the engine can resend.
+    /// Names of the stores from which the engine can resend messages.
     resends: &'static [&'static str],
     validation: &'static [bool],
     modes: &'static [&'static str],
-    /// The durability of its file store.
+    /// The durability of the engine's file store.
     durability: &'static str,
     note: &'static str,
 }
 
-/// Builds the acceptors into `folder` and writes the manifest. Returns one line for each missing
-/// acceptor.
+/// Builds the acceptors in `folder` and writes the manifest. Returns one line for each acceptor
+/// that could not be built.
 pub(super) fn build(folder: &Path) -> Outcome<Vec<String>> {
     let (mut manifest, mut missing) = (Vec::new(), Vec::new());
     for (engine, command) in build::all(folder) {
@@ -61,7 +62,7 @@ pub(super) fn build(folder: &Path) -> Outcome<Vec<String>> {
     Ok(missing)
 }
 
-/// Proves the manifest's claims in lines that contain `only`.
+/// Tests the claims of the manifest for the combinations whose description contains `only`.
 pub(super) fn prove(only: &str) -> Outcome<()> {
     let folder = target().join("peers");
     let path = folder.join("acceptors.json");

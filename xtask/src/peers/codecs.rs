@@ -1,7 +1,8 @@
-//! Builds the codecs that only the codec benchmark uses: QuickFIX/J, hffix, fixpp, and some of the
-//! Rust registry.
+//! Builds the codecs that only the codec benchmark uses: QuickFIX/J, hffix, fixpp, and some crates
+//! from crates.io.
 //!
-//! They are optional: a codec that cannot be built is reported as missing, also by the benchmark.
+//! All of these codecs are optional: a codec that cannot be built is reported as missing, also by
+//! the benchmark.
 
 use std::env;
 use std::fs;
@@ -10,7 +11,7 @@ use std::process::Command;
 
 use super::{Outcome, root, run, target};
 
-/// Builds the codecs into `folder`. Returns one line for each missing codec.
+/// Builds the codecs in `folder`. Returns one line for each codec that could not be built.
 pub(super) fn build(folder: &Path) -> Vec<String> {
     let missing =
         |name: &str, error: &String, needs: &str| format!("missing: {name}: {error}; {needs}");
@@ -28,13 +29,13 @@ pub(super) fn build(folder: &Path) -> Vec<String> {
     java.into_iter().chain(sources).chain(rust).collect()
 }
 
-/// A C++ codec without a package: its sources are fetched at one commit.
+/// A C++ codec that no package provides: its sources are fetched at a fixed commit.
 struct Source {
     name: &'static str,
     url: &'static str,
     commit: &'static str,
     version: &'static str,
-    /// Environment variable with the path of existing sources.
+    /// Name of an environment variable that may give the path of existing sources.
     variable: &'static str,
 }
 
@@ -69,12 +70,12 @@ impl Source {
         run(make.arg(self.name))
     }
 
-    /// Fetches the commit once.
+    /// Fetches the sources at the fixed commit, if they do not exist yet.
     fn fetch(&self) -> Outcome<PathBuf> {
         let folder = target().join("sources").join(self.name).join(self.commit);
         if !folder.exists() {
             let part = folder.with_extension("part");
-            // An earlier attempt may have left files behind.
+            // An earlier, interrupted attempt may have left files behind.
             let _ = fs::remove_dir_all(&part);
             let git =
                 |arguments: &[&str]| run(Command::new("git").arg("-C").arg(&part).args(arguments));
@@ -106,7 +107,7 @@ fn registry(folder: &Path) -> Outcome<()> {
     copy(&built.join("release/rust_codecs"), folder)
 }
 
-/// Copies a program into the folder.
+/// Copies a program into the directory.
 pub(super) fn copy(program: &Path, folder: &Path) -> Outcome<()> {
     let name = program.file_name().ok_or("no file name")?;
     fs::copy(program, folder.join(name))

@@ -1,6 +1,6 @@
-//! Compares the messages that one side sent with those that the other side received.
+//! Compares the messages that one side has sent with the messages that the other side has received.
 //!
-//! **Invariant:** a failure names the message, the tag and both values.
+//! **Invariant:** an error names the message, the tag, and both values.
 
 use super::Outcome;
 use super::message::Message;
@@ -9,8 +9,8 @@ use super::message::Message;
 /// `SendingTime(52)`, `PossResend(97)`, `OrigSendingTime(122)`.
 const CHANGED_BY_RESEND: [u32; 6] = [9, 10, 43, 52, 97, 122];
 
-/// Checks that each application message was delivered once, in order and with the same fields.
-/// Returns the count.
+/// Checks that each application message was delivered exactly once, in order and with the same
+/// fields. Returns the number of messages.
 pub(super) fn delivered(sent: &[Message], delivered: &[Message]) -> Outcome<usize> {
     for (index, (sent, got)) in sent.iter().zip(delivered).enumerate() {
         same(sent, got)
@@ -22,8 +22,9 @@ pub(super) fn delivered(sent: &[Message], delivered: &[Message]) -> Outcome<usiz
     Ok(sent.len())
 }
 
-/// Checks that the read messages are the written ones, byte by byte and in order. Bytes may be
-/// missing only at a cut, after which a `Logon(A)` follows. Returns the count.
+/// Checks that the read messages equal the written messages byte by byte, in order. Bytes may be
+/// missing only where the connection broke; a `Logon(A)` then follows. Returns the number of
+/// messages.
 pub(super) fn wire(written: &[Message], read: &[Message]) -> Outcome<usize> {
     let mut written = written.iter();
     for (index, got) in read.iter().enumerate() {
@@ -43,8 +44,9 @@ pub(super) fn wire(written: &[Message], read: &[Message]) -> Outcome<usize> {
     Ok(read.len())
 }
 
-/// Checks the answer to a `ResendRequest(2)` from 1 on. Each number below `next` appears once, as
-/// the sent message or inside a gap fill. Returns the count of messages.
+/// Checks the answer to a `ResendRequest(2)` that starts at 1. Each MsgSeqNum(34) below `next`
+/// appears once: as the message originally sent, or inside a gap fill. Returns the number of
+/// messages.
 pub(super) fn resent(sent: &[Message], answer: &[Message], next: u64) -> Outcome<usize> {
     let mut expected = 1;
     let mut count = 0;
@@ -71,11 +73,12 @@ pub(super) fn resent(sent: &[Message], answer: &[Message], next: u64) -> Outcome
     Ok(count)
 }
 
-/// Compares one message as sent and as delivered, possibly by a resend.
+/// Compares a message as sent with the message as delivered, possibly after a resend.
 fn same(sent: &Message, got: &Message) -> Outcome<()> {
     let outcome = if got.is_poss_dup() {
         same_fields(sent, got, &CHANGED_BY_RESEND).and_then(|()| {
-            // The message got its number without a connection, and was sent on request.
+            // A sent message that is already a PossDup got its number without a connection. Its
+            // original time is then in OrigSendingTime(122).
             let first = if sent.is_poss_dup() { 122 } else { 52 };
             match (sent.value(first), got.value(122)) {
                 (sent, got) if sent == got => Ok(()),
@@ -90,7 +93,7 @@ fn same(sent: &Message, got: &Message) -> Outcome<()> {
 
 fn same_fields(sent: &Message, got: &Message, ignored: &[u32]) -> Outcome<()> {
     let (sent_fields, got_fields) = (sent.sorted_without(ignored), got.sorted_without(ignored));
-    // Reports a wrong message before a wrong field.
+    // MsgSeqNum(34) is compared first, so that a wrong message is not reported as a wrong field.
     if sent.value(34) != got.value(34) {
         return Err(difference("tag 34", sent.value(34), got.value(34)));
     }

@@ -1,6 +1,6 @@
-//! A message as the peers print it: `tag=value|tag=value|`.
+//! A FIX message in the form that the peers print: `tag=value|tag=value|`.
 //!
-//! **Invariant:** the fields keep their order on the wire.
+//! **Invariant:** the fields keep their wire order.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Parses the text; returns `None` if a field has no tag.
+    /// Parses a printed message; returns `None` if a field has no valid tag.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut fields = Vec::new();
         for field in text.strip_suffix('|').unwrap_or(text).split('|') {
@@ -21,33 +21,33 @@ impl Message {
         Some(Self { fields })
     }
 
-    /// Returns the first value of a tag.
+    /// Returns the value of the first field with this tag.
     pub(super) fn value(&self, tag: u32) -> Option<&str> {
         self.fields.iter().find(|field| field.0 == tag).map(|field| field.1.as_str())
     }
 
-    /// Returns the first value of a tag as a number.
+    /// Returns the value of the first field with this tag as a number.
     pub(super) fn number(&self, tag: u32) -> Option<u64> {
         self.value(tag)?.parse().ok()
     }
 
-    /// Returns true if `tag` has this value.
+    /// Returns true if the first field with this tag has the value.
     pub(super) fn is(&self, tag: u32, value: &str) -> bool {
         self.value(tag) == Some(value)
     }
 
-    /// Returns true if `PossDupFlag(43)` is set.
+    /// Returns true if `PossDupFlag(43)` is `Y`.
     pub(super) fn is_poss_dup(&self) -> bool {
         self.is(43, "Y")
     }
 
-    /// Returns true if this is a `SequenceReset(4)` that fills a gap.
+    /// Returns true if the message is a `SequenceReset(4)` that fills a gap.
     pub(super) fn is_gap_fill(&self) -> bool {
         self.is(35, "4") && self.is(123, "Y")
     }
 
-    /// Returns the fields without those of `ignored`, sorted by tag. Fields of one tag keep their
-    /// order, so the entries of a group keep theirs.
+    /// Returns all fields except those in `ignored`, sorted by tag. Fields with the same tag keep
+    /// their order, so the order of group entries is preserved.
     pub(super) fn sorted_without(&self, ignored: &[u32]) -> Vec<(u32, &str)> {
         let mut fields: Vec<(u32, &str)> = self
             .fields

@@ -1,8 +1,9 @@
-//! `cargo xtask peers migrate`: migrated QuickFIX settings trade with QuickFIX itself.
+//! `cargo xtask peers migrate`: tests that Transfix with migrated QuickFIX settings trades with
+//! QuickFIX itself.
 //!
-//! A pair below `bench/peers/migrate` has two files. Transfix runs one file, migrated by
-//! `transfix migrate`; the other engine runs its own file unchanged. Then the roles are swapped.
-//! **Invariant:** an invalid migration fails.
+//! Each test case below `bench/peers/migrate` has two settings files. Transfix runs one file after
+//! `transfix migrate` has converted it; the other engine runs its own file unchanged. Then the
+//! roles are swapped. **Invariant:** an invalid migration fails the test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +12,10 @@ use std::process::Command;
 use super::process::Peer;
 use super::{Outcome, acceptors, build_quickfix, compare, our_binary, play, root, say, target};
 
-/// Orders of the initiator. Each order is answered.
+/// Number of orders that the initiator sends. Each order is answered.
 const ORDERS: usize = 100;
 
-/// Plays all pairs in both roles; continues after a failure, and fails at the end.
+/// Runs all cases in both roles, even after a failure. Fails at the end if any case failed.
 pub(super) fn prove() -> Outcome<()> {
     let ours = our_binary()?;
     let cpp = build_quickfix()?.join("qf_peer").display().to_string();
@@ -80,7 +81,7 @@ impl Pair<'_> {
     }
 }
 
-/// Writes the settings of an engine in this role into `session.cfg` of the folder: those of
+/// Writes the settings of an engine in this role to `session.cfg` in the folder: the settings from
 /// `bench/peers/migrate`, with additional default lines.
 pub(super) fn sample(
     name: &str,
@@ -101,7 +102,7 @@ pub(super) fn sample(
     Ok(cfg)
 }
 
-/// Exchanges orders, reports and the logout. Returns the number of compared messages.
+/// Exchanges orders, reports and Logout(5) messages. Returns the number of compared messages.
 pub(super) fn trade(mut acceptor: Peer, mut initiator: Peer) -> Outcome<usize> {
     for peer in [&mut initiator, &mut acceptor] {
         peer.wait("logon", |peer| peer.logons > 0)?;

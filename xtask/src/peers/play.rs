@@ -1,7 +1,9 @@
-//! The session that every case plays: logon, orders each way, a cut in the middle, orders while
-//! down, resends, skipped and reset numbers, logouts from both sides.
+//! The session that every case runs: logon, orders in both directions, an interrupted connection,
+//! orders while disconnected, resends, skipped and reset sequence numbers, and logouts from both
+//! sides.
 //!
-//! **Invariant:** at the end every message of either side has been compared with the other side's.
+//! **Invariant:** at the end, every message of each side has been compared with the messages of the
+//! other side.
 
 use std::fs;
 use std::net::TcpListener;
@@ -11,10 +13,10 @@ use super::compare;
 use super::process::Peer;
 use super::{Outcome, message::Message};
 
-/// Number of other ports to try if the acceptor's port is taken.
+/// Number of further ports to try if another process has taken the acceptor's port.
 const PORTS_MAX: usize = 5;
 
-/// One play: both engines, and the version.
+/// A test case: the two engines and the FIX version.
 pub(super) struct Case<'a> {
     pub(super) begin_string: &'static str,
     pub(super) appl_ver: &'static str,
@@ -26,7 +28,7 @@ pub(super) struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Plays the session. Returns the number of compared messages.
+    /// Runs the session. Returns the number of compared messages.
     pub(super) fn play(&self) -> Outcome<usize> {
         fresh(&self.folder)?;
         let mut pair = self.start()?;
@@ -79,7 +81,7 @@ impl Case<'_> {
     }
 }
 
-/// Starts an `acceptor` at a free port, and then an `initiator`.
+/// Starts the acceptor on a free port, and then the initiator.
 pub(super) fn at_free_port(
     start: impl Fn(&'static str, u16) -> Outcome<Peer>,
 ) -> Outcome<(Peer, Peer)> {
@@ -87,7 +89,7 @@ pub(super) fn at_free_port(
     for _ in 0..PORTS_MAX {
         let port = free_port()?;
         let mut acceptor = start("acceptor", port)?;
-        // The acceptor ends at once if another process has taken the port meanwhile.
+        // The acceptor ends immediately if another process has taken the port in the meantime.
         match acceptor.wait("ready", |peer| peer.ready) {
             Ok(()) => return Ok((acceptor, start("initiator", port)?)),
             Err(text) => last = text,
@@ -96,7 +98,7 @@ pub(super) fn at_free_port(
     Err(last)
 }
 
-/// Creates an empty folder, without files of an earlier run.
+/// Creates an empty folder and removes files of earlier runs.
 pub(super) fn fresh(folder: &Path) -> Outcome<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -121,7 +123,7 @@ struct Pair {
 
 type Step = fn(&mut Pair, usize) -> Outcome<usize>;
 
-/// The play. Each step returns the number of compared messages.
+/// The steps of the session, in order. Each step returns the number of compared messages.
 const STEPS: [(&str, Step); 11] = [
     ("logon", |pair, _| pair.logged_on()),
     ("orders each way", |pair, orders| pair.orders(orders / 2)),
@@ -145,7 +147,7 @@ impl Pair {
         self.both().into_iter().try_for_each(|peer| peer.ask(command))
     }
 
-    /// Waits for the next logon on both sides.
+    /// Waits until both sides have logged on again.
     fn logged_on(&mut self) -> Outcome<usize> {
         self.logons += 1;
         let logons = self.logons;
@@ -163,8 +165,8 @@ impl Pair {
             .try_for_each(|peer| peer.wait("logout", |peer| peer.logouts >= logouts))
     }
 
-    /// Waits until both applications have received `count` messages in total, and then until
-    /// nothing is in transit.
+    /// Waits until both applications together have received `count` messages, and then until no
+    /// message is in transit.
     fn settle(&mut self, count: usize) -> Outcome<()> {
         for peer in self.both() {
             let what = format!("{count} messages delivered");
@@ -178,7 +180,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Returns the number of messages for each application if all orders were answered.
+    /// Returns the number of messages that each application receives if all orders are answered.
     fn expected(&self) -> usize {
         self.initiator.delivered.len().max(self.acceptor.delivered.len())
     }
@@ -192,7 +194,7 @@ impl Pair {
         Ok(0)
     }
 
-    /// The initiator cuts the connection while orders and answers are in transit. Both sides
+    /// The initiator breaks the connection while orders and answers are in transit. Both sides
     /// continue to send while disconnected.
     fn cut(&mut self, count: usize) -> Outcome<usize> {
         let expected = self.expected() + 4 * count;
@@ -208,8 +210,8 @@ impl Pair {
         Ok(0)
     }
 
-    /// Each side in turn skips numbers: silently (`next-out`, so the other side must request a gap
-    /// fill), or by a `sequence-reset`. An order follows.
+    /// Each side in turn skips sequence numbers and then sends an order. `next-out` skips silently,
+    /// so the other side must request a gap fill; `sequence-reset` announces the skip.
     fn skip(&mut self, command: &str) -> Outcome<usize> {
         for _ in 0..2 {
             let expected = self.expected() + 1;
@@ -274,7 +276,7 @@ impl Pair {
         Ok(0)
     }
 
-    /// Returns each direction: sender, receiver, and name.
+    /// Returns both directions, each with its sender, receiver and name.
     fn ways(&self) -> [(&Peer, &Peer, &'static str); 2] {
         let (initiator, acceptor) = (&self.initiator, &self.acceptor);
         [
@@ -296,7 +298,8 @@ impl Pair {
         Ok(compared)
     }
 
-    /// Returns the differences that `known` does not name, for the report of a failed step.
+    /// Returns the differences between the sides' messages, except the difference `known`, for the
+    /// report of a failed step.
     fn difference(&mut self, known: &str) -> String {
         for peer in self.both() {
             peer.catch_up();
@@ -309,7 +312,7 @@ impl Pair {
     }
 }
 
-/// Requests all messages of `from`, and checks the answer.
+/// Requests a resend of all messages of `from`, and checks the resent messages.
 fn resend(to: &mut Peer, from: &mut Peer) -> Outcome<usize> {
     let begin = to.read.len();
     to.ask("resend 1 0")?;
@@ -318,8 +321,8 @@ fn resend(to: &mut Peer, from: &mut Peer) -> Outcome<usize> {
     compare::resent(&from.sent, &to.read[begin..heartbeat], next)
 }
 
-/// Waits until everything written by the other side has been read, up to the answer to a
-/// `TestRequest(1)`. Returns the position of that answer among the read messages.
+/// Sends a `TestRequest(1)` and waits for its answer, so that everything written earlier by the
+/// other side has been read. Returns the position of the answer among the read messages.
 fn barrier(peer: &mut Peer, id: &str) -> Outcome<usize> {
     let answer = |message: &Message| message.is(35, "0") && message.is(112, id);
     let begin = peer.read.len();

@@ -1,4 +1,4 @@
-//! One side of the session: a process that executes commands and reports events.
+//! A side of the tested session: a process that executes commands and reports events.
 //!
 //! **Invariant:** the process is killed when its `Peer` is dropped; every wait has a deadline.
 
@@ -19,10 +19,10 @@ use super::message::Message;
 /// machine.
 pub(super) const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Lines of a peer's output that a failure shows.
+/// Number of output lines of a peer that a failure message shows.
 const SHOWN: usize = 8;
 
-/// A running peer and all its reported events.
+/// A running peer and all events that it has reported.
 pub(super) struct Peer {
     name: &'static str,
     child: Child,
@@ -31,19 +31,19 @@ pub(super) struct Peer {
     recent: Vec<String>,
     told: usize,
     done: usize,
-    /// True if the peer listens, or is about to connect.
+    /// True if the acceptor listens, or the initiator is about to connect.
     pub(super) ready: bool,
-    /// Number of logons.
+    /// Number of logons so far.
     pub(super) logons: usize,
-    /// Number of logouts and lost connections.
+    /// Number of logouts and lost connections so far.
     pub(super) logouts: usize,
-    /// The next outbound and inbound `MsgSeqNum(34)` of the last `state`.
+    /// The next outbound and inbound `MsgSeqNum(34)` in the last `state` event.
     pub(super) state: (u64, u64),
-    /// Messages that its application sent, with their numbers.
+    /// Messages that the peer's application sent, with their sequence numbers.
     pub(super) sent: Vec<Message>,
-    /// Number of sent messages at the last reset of the numbers.
+    /// Number of messages in `sent` when the sequence numbers were last reset.
     epoch: usize,
-    /// Messages that its application received.
+    /// Messages that the peer's application received.
     pub(super) delivered: Vec<Message>,
     /// Messages that the peer wrote to the socket.
     pub(super) written: Vec<Message>,
@@ -52,7 +52,7 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// Starts the program. Its standard error goes to `<folder>/<name>.err`.
+    /// Starts the program. Its standard error output goes to `<folder>/<name>.err`.
     pub(super) fn start(
         name: &'static str,
         program: &[String],
@@ -73,7 +73,7 @@ impl Peer {
         let stdin = child.stdin.take().ok_or("no standard input")?;
         let stdout = child.stdout.take().ok_or("no standard output")?;
         let (sender, lines) = mpsc::channel();
-        // This thread ends with the process, which closes its output.
+        // This thread ends when the process ends and thereby closes its output.
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if sender.send(line).is_err() {
@@ -101,21 +101,21 @@ impl Peer {
         })
     }
 
-    /// Sends a command without waiting for its end.
+    /// Sends a command without waiting for its completion.
     pub(super) fn tell(&mut self, command: &str) -> Outcome<()> {
         self.told += 1;
         writeln!(self.stdin, "{command}")
             .map_err(|error| self.failure(&format!("cannot take {command:?}: {error}")))
     }
 
-    /// Sends a command and waits until it is done.
+    /// Sends a command and waits for its completion.
     pub(super) fn ask(&mut self, command: &str) -> Outcome<()> {
         self.tell(command)?;
         self.wait(command, |peer| peer.done == peer.told)
     }
 
-    /// Reads events until `reached`. Fails at the deadline, when the peer ends, or when the peer
-    /// reports an error.
+    /// Reads events until `reached` returns true. Fails at the deadline, when the peer ends, or
+    /// when the peer reports an error.
     pub(super) fn wait(&mut self, what: &str, reached: impl Fn(&Self) -> bool) -> Outcome<()> {
         let deadline = now() + WAIT_MAX;
         while !reached(self) {
@@ -132,7 +132,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Asks the peer to end and reads the rest of its events.
+    /// Tells the peer to end and reads its remaining events.
     pub(super) fn quit(&mut self) -> Outcome<()> {
         self.tell("quit")?;
         let deadline = now() + WAIT_MAX;
@@ -183,8 +183,8 @@ impl Peer {
         Ok(())
     }
 
-    /// Adds a resent message only if it was never sent before. A message that was queued when its
-    /// connection was cut gets its number then.
+    /// Records a sent message; a resent message is recorded only if its original was not. A message
+    /// that was queued when the connection broke gets its number only in a resend.
     fn take_sent(&mut self, message: Message) {
         if !message.is_poss_dup() {
             self.sent.push(message);
@@ -202,14 +202,14 @@ impl Peer {
         message.ok_or_else(|| self.failure("printed a message without fields"))
     }
 
-    /// Processes the events that have already arrived; errors are ignored here.
+    /// Processes the events that have already arrived, and ignores errors.
     pub(super) fn catch_up(&mut self) {
         while let Ok(line) = self.lines.try_recv() {
             let _ = self.take(line);
         }
     }
 
-    /// Returns the peer's failure with its last output.
+    /// Returns a failure message for the peer, with its last output lines.
     pub(super) fn failure(&self, what: &str) -> String {
         let mut text = format!("{}: {what}", self.name);
         for line in &self.recent {
@@ -222,7 +222,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // Fails only if the process has ended already.
+        // `kill` fails only if the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

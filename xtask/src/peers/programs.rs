@@ -1,6 +1,6 @@
-//! `cargo xtask peers programs`: the tests of the workspace with real programs as counterparties,
-//! such as haproxy or openssl. `cargo test` ignores these tests and runs the same cases with
-//! counterparties of the testkit.
+//! `cargo xtask peers programs`: runs the tests whose counterparties are real programs, such as
+//! haproxy or openssl. `cargo test` ignores these tests and runs the same cases with counterparties
+//! from the testkit.
 
 use std::env;
 use std::path::PathBuf;
@@ -20,16 +20,16 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("zstd", "zstd"),
 ];
 
-/// The programs that read the files of `convert --to parquet`.
+/// Python packages that read the files written by `convert --to parquet`, with tested versions.
 const ANALYSTS: [&str; 3] = ["duckdb==2.0.1", "pandas==3.1.1", "pyarrow==26.0.1"];
 
-/// Runs the tests.
+/// Runs the tests with real programs.
 ///
 /// # Errors
 /// If a program is missing, or a test fails.
 pub(super) fn test() -> Outcome<()> {
     let path = env::var_os("PATH").unwrap_or_default();
-    // Debian installs haproxy in a directory that is only in root's path.
+    // Debian installs haproxy in a directory that is only in the PATH of root.
     let folders: Vec<_> = env::split_paths(&path).chain(["/usr/sbin".into()]).collect();
     let is_there = |program: &str| folders.iter().any(|folder| folder.join(program).exists());
     let missing: Vec<_> = PROGRAMS.iter().filter(|(program, _)| !is_there(program)).collect();
@@ -39,14 +39,15 @@ pub(super) fn test() -> Outcome<()> {
     }
     let folders = std::iter::once(analysts()?).chain(folders);
     let path = env::join_paths(folders).map_err(|error| format!("PATH: {error}"))?;
-    // Only these targets, so that the build of `cargo test --workspace` is reused, plus Parquet.
+    // Only these test targets run, so that the build of `cargo test --workspace` is reused, except
+    // for the Parquet feature.
     let arguments = "test --workspace --features transfix-cli/parquet --test all --test strangers \
                      --test tls -- --ignored";
     let mut cargo = Command::new(env!("CARGO"));
     run(cargo.args(arguments.split(' ')).current_dir(root()).env("PATH", path))
 }
 
-/// Returns the python3 with these packages, from its own environment, created once.
+/// Returns the python3 with these packages, which are installed once in their own environment.
 fn analysts() -> Outcome<PathBuf> {
     let dir = target().join("analysts");
     let frozen = Command::new(dir.join("bin/pip")).arg("freeze").output();

@@ -1,9 +1,10 @@
 //! `cargo xtask peers tls`: sessions over TLS with QuickFIX/J and with `openssl`, in both roles.
 //!
-//! Both sides present and require certificates. Our settings for QuickFIX/J are migrated from its
-//! own, with the commands in the report. In each role a certificate of another authority is refused
-//! by each side, and the log says why. **Invariant:** a refusal counts only if our log has its
-//! reason and no Logon(A) has come through.
+//! Both sides present certificates and require them from the other side. The Transfix settings are
+//! migrated from those of QuickFIX/J, with the commands that the migration report gives. In each
+//! role, each side refuses a certificate of another authority, and the log gives the reason.
+//! **Invariant:** a refusal counts only if the Transfix log contains its reason and no Logon(A) was
+//! accepted.
 
 mod files;
 mod openssl;
@@ -17,7 +18,7 @@ use files::Files;
 use super::process::{Peer, now};
 use super::{Outcome, acceptors, migrate, our_binary, play, say, target};
 
-/// The side whose certificate belongs to an untrusted authority.
+/// The side whose certificate was issued by an untrusted authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wrong {
     Nobody,
@@ -28,7 +29,7 @@ enum Wrong {
 impl Wrong {
     const ALL: [Self; 3] = [Self::Nobody, Self::Ours, Self::Theirs];
 
-    /// Returns the reason in our log.
+    /// Returns the reason that the Transfix log must contain.
     const fn reason(self) -> &'static str {
         match self {
             Self::Nobody => "",
@@ -38,7 +39,7 @@ impl Wrong {
     }
 }
 
-/// Plays all cases; continues after a failure, and fails at the end.
+/// Runs all cases, even after a failure. Fails at the end if any case failed.
 pub(super) fn prove() -> Outcome<()> {
     let ours = our_binary()?;
     let quickfixj = acceptors::quickfixj_peer(&target().join("peers"))?;
@@ -77,7 +78,7 @@ fn what(role: &str, wrong: Wrong) -> String {
     }
 }
 
-/// The results so far, printed and kept as lines.
+/// The result lines so far, which are also printed at once.
 struct Told {
     folder: PathBuf,
     lines: Vec<String>,
@@ -109,7 +110,7 @@ impl Told {
     }
 }
 
-/// A session with QuickFIX/J.
+/// A test session between Transfix and QuickFIX/J.
 struct Pair<'p> {
     ours: &'p str,
     theirs: &'p [String],
@@ -133,7 +134,8 @@ impl Pair<'_> {
     fn start(&self, role: &'static str, port: u16) -> Outcome<Peer> {
         let folder = self.folder.join(role);
         let is_ours = (role == "acceptor") == self.we_accept;
-        // The stores are copied into the folder before the settings are written.
+        // This call empties the folder, so the key stores are copied and the settings written only
+        // afterwards.
         play::fresh(&folder)?;
         let is_strange = self.wrong == if is_ours { Wrong::Ours } else { Wrong::Theirs };
         let owner = match (is_strange, role) {
@@ -159,7 +161,8 @@ impl Pair<'_> {
         start_ours(self.ours, role, &toml, &folder)
     }
 
-    /// Writes our settings, and the files that the report's commands create.
+    /// Writes the migrated Transfix settings, and the files that the commands of the migration
+    /// report create.
     fn migrate(&self, cfg: &Path, folder: &Path) -> Outcome<PathBuf> {
         let (toml, report) = (folder.join("session.toml"), folder.join("report"));
         let output = Command::new(self.ours)
@@ -168,7 +171,7 @@ impl Pair<'_> {
             .arg(cfg)
             .output()
             .map_err(|error| format!("{}: {error}", self.ours))?;
-        // Exit code 1: manual steps remain, which this test performs.
+        // Exit code 1 means that manual steps remain. This test performs them.
         if output.status.code() != Some(1) {
             let said = String::from_utf8_lossy(&output.stderr);
             return Err(format!("transfix migrate: {}\n{said}", output.status));
@@ -197,7 +200,7 @@ impl Pair<'_> {
     }
 }
 
-/// Starts Transfix with these settings. Its log is `ours.log`.
+/// Starts Transfix with these settings. Its log file is `ours.log`.
 fn start_ours(ours: &str, role: &'static str, toml: &Path, folder: &Path) -> Outcome<Peer> {
     let log = folder.join("ours.log");
     let settings = ["--settings", &toml.display().to_string(), "--log", &log.display().to_string()];
@@ -205,12 +208,12 @@ fn start_ours(ours: &str, role: &'static str, toml: &Path, folder: &Path) -> Out
     Peer::start(role, &[ours.to_owned(), "peer".to_owned()], &settings, folder)
 }
 
-/// Returns the reason up to the next color code.
+/// Returns the text up to the first colour code.
 fn plain(text: &str) -> &str {
     text.split('\x1b').next().unwrap_or_default().trim()
 }
 
-/// Waits until our log has a line with this reason.
+/// Waits until the Transfix log contains a line with this reason.
 fn logged(log: &Path, text: &str) -> Outcome<String> {
     let deadline = now() + super::process::WAIT_MAX;
     loop {

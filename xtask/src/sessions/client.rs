@@ -1,13 +1,13 @@
-//! A counterparty over a plain socket.
+//! A FIX client for one session, over a plain socket.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Time limit for an answer.
+/// Time limit for an answer of the server.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The counterparty of one session.
+/// The client side of one session.
 pub(super) struct Client {
     socket: TcpStream,
     name: String,
@@ -21,7 +21,7 @@ impl Client {
         socket.set_nodelay(true).map_err(failed)?;
         socket.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
         let mut client = Self { socket, name: name.to_owned(), next_num_out: 1 };
-        // With ResetSeqNumFlag(141), because the stores may come from an earlier run.
+        // The Logon(A) has ResetSeqNumFlag(141)=Y, because the stores may come from an earlier run.
         client.send("A", &format!("98=0|108={heart_bt_int_s}|141=Y|"))?;
         client.hear("35=A|")?;
         Ok(client)
@@ -37,7 +37,7 @@ impl Client {
         self.socket.write_all(&bytes).map_err(|error| self.failed(&error))
     }
 
-    /// Reads until this text arrives.
+    /// Reads until this text arrives, or until the time limit.
     fn hear(&mut self, wanted: &str) -> Result<(), String> {
         let wanted = wanted.replace('|', "\x01");
         let (mut heard, mut buffer) = (Vec::new(), [0; 4096]);
@@ -63,7 +63,7 @@ impl Client {
         Ok(begin.elapsed())
     }
 
-    /// Sends a Heartbeat(0), and reads everything received.
+    /// Sends a Heartbeat(0), and reads everything that has arrived.
     pub(super) fn beat(&mut self) -> Result<(), String> {
         self.send("0", "")?;
         self.socket.set_nonblocking(true).map_err(|error| self.failed(&error))?;
@@ -80,14 +80,14 @@ impl Client {
         read
     }
 
-    /// Answers the venue's Logout(5).
+    /// Waits for the venue's Logout(5), and answers it with a Logout(5).
     pub(super) fn answer_logout(&mut self) -> Result<(), String> {
         self.hear("35=5|")?;
         self.send("5", "")
     }
 }
 
-/// Returns a message of a client to the venue; `|` is the delimiter.
+/// Returns a message of a client to the venue; `fields` uses `|` as delimiter.
 fn message(msg_type: &str, name: &str, seq: u64, fields: &str) -> Vec<u8> {
     let body = format!("35={msg_type}|49={name}|56=VENUE|34={seq}|52=20260101-00:00:00|{fields}");
     let text = format!("8=FIX.4.4|9={}|{body}", body.len()).replace('|', "\x01");

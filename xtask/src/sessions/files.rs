@@ -1,16 +1,17 @@
-//! The floor of a start: one thread creates and reads the same number of directories and file bytes
-//! as the stores have, and does nothing else.
+//! The floor for the start time: one thread creates and then reads as many directories and file
+//! bytes as the stores have, and does nothing else.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Contents of a store's first segment, and of its lock file.
+/// Content of a store's first segment and of its lock file.
 const SEGMENT: &[u8] = &[0; 8 << 10];
 const LOCK: &[u8] = &[0; 28];
 
-/// Creates and reads the files of `stores` stores below `dir`. Returns the time of each.
+/// Creates and reads the files of `stores` stores below `dir`. Returns the time for creation and
+/// the time for reading.
 ///
 /// # Errors
 /// Returns the system's error.

@@ -1,4 +1,5 @@
-//! The cost of many messages of one session: `transfix bench throughput` runs venue and client.
+//! Measures the cost of many messages of one session; `transfix bench throughput` runs the venue
+//! and the client.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
@@ -6,10 +7,11 @@ use std::process::{Command, Stdio};
 
 use super::server::{Server, disk_kib};
 
-/// Length of a slice, with 64 orders in transit.
+/// Length of a measured slice in nanoseconds. 64 orders are in transit during the slice.
 const SLICE_NS: u64 = 500_000_000;
 
-/// Sends at least `orders` orders, each answered by a stored report. Returns lines of the report.
+/// Sends at least `orders` orders, each answered by a report that the venue stores. Returns report
+/// lines.
 pub(super) fn measure(
     program: &Path,
     dir: &Path,
@@ -48,7 +50,7 @@ pub(super) fn measure(
         ns += load["ns"].as_u64().unwrap_or(0);
     }
     let (after, cpu) = (size(&venue)?, venue.cpu()?.saturating_sub(begun));
-    // The client ends with its input.
+    // Closing its standard input ends the client.
     drop(input);
     let _ = client.wait();
     venue.end();

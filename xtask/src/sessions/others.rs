@@ -1,21 +1,21 @@
-//! The clients that only send heartbeats.
+//! The clients of idle sessions, which only send heartbeats.
 
 use std::time::{Duration, Instant};
 
 use super::client::Client;
 
-/// Clients of one server.
+/// The idle clients of one server.
 #[derive(Default)]
 pub(super) struct Others {
     pub(super) all: Vec<Client>,
-    /// Index of the client with the next heartbeat.
+    /// Index of the client that sends the next heartbeat.
     next: usize,
     due: Option<Instant>,
     heart_bt_int_s: u64,
 }
 
 impl Others {
-    /// Logs on all sessions but the first.
+    /// Logs on all sessions except the first, which is busy.
     pub(super) fn log_on(
         address: &str,
         sessions: usize,
@@ -26,7 +26,8 @@ impl Others {
         Ok(Self { all: all?, next: 0, due: Some(Instant::now()), heart_bt_int_s })
     }
 
-    /// Heartbeats of all clients are spread evenly over the interval.
+    /// Sends the heartbeats that are due. The heartbeats of all clients are spread evenly over the
+    /// interval.
     pub(super) fn send_due(&mut self) -> Result<(), String> {
         let Some(mut due) = self.due.filter(|_| !self.all.is_empty()) else { return Ok(()) };
         let step = Duration::from_secs(self.heart_bt_int_s) / self.all.len() as u32;

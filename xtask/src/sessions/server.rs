@@ -1,4 +1,4 @@
-//! A measured program, and its size as reported by the system.
+//! A measured server program, and its resource usage as the operating system reports it.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::client::Client;
 
-/// A venue, or the floor.
+/// A running venue, or the floor (a bare echo server for comparison).
 pub(super) struct Server {
     child: Child,
     pub(super) address: String,
@@ -27,7 +27,7 @@ impl Server {
         Self::start(command, "listening at ")
     }
 
-    /// Starts the floor: a bare thread that waits in epoll, splits messages by BodyLength(9), and
+    /// Starts the floor: a single thread that waits in epoll, splits messages by BodyLength(9), and
     /// echoes them.
     pub(super) fn floor(program: &Path) -> Result<Self, String> {
         let mut command = Command::new(program);
@@ -36,7 +36,8 @@ impl Server {
         Self::start(command, "")
     }
 
-    /// Starts the command. `told` precedes the address in its output.
+    /// Starts the command, and waits for the line with its address; `told` is the text before the
+    /// address.
     pub(super) fn start(mut command: Command, told: &str) -> Result<Self, String> {
         let begin = Instant::now();
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
@@ -51,7 +52,7 @@ impl Server {
                 break address.to_owned();
             }
         };
-        // The thread ends with the program.
+        // This thread reads the remaining output, and ends with the program.
         thread::spawn(move || lines.for_each(drop));
         Ok(Self { child, address, start: begin.elapsed() })
     }
@@ -65,7 +66,7 @@ impl Server {
         fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
     }
 
-    /// Returns the value of this name in `/proc/PID/status`.
+    /// Returns the line `name` of `/proc/PID/status`, in KiB.
     pub(super) fn memory_kib(&self, name: &str) -> Result<u64, String> {
         let status = self.read("status")?;
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -77,7 +78,8 @@ impl Server {
     pub(super) fn mapped_kib(&self, path: &str) -> Result<u64, String> {
         let (mut kib, mut is_store) = (0, false);
         for line in self.read("smaps")?.lines() {
-            // proc(5): a mapping begins with its addresses, and its first line ends with the file.
+            // proc(5): the first line of a mapping begins with an address range and ends with the
+            // file path.
             if line.split(' ').next().is_some_and(|word| word.contains('-')) {
                 let is_segment = line.ends_with(".seg") || line.ends_with(".new");
                 is_store = is_segment && line.contains(path);
@@ -97,7 +99,7 @@ impl Server {
         Ok(fs::read_dir(&path).map_err(|error| format!("{path}: {error}"))?.count())
     }
 
-    /// Returns the CPU time of all live threads.
+    /// Returns the CPU time that all live threads have used.
     pub(super) fn cpu(&self) -> Result<Duration, String> {
         let mut ns = 0;
         let path = self.path("task");
@@ -109,7 +111,7 @@ impl Server {
         Ok(Duration::from_nanos(ns))
     }
 
-    /// Stops the server while these clients answer. Returns the time.
+    /// Stops the server while these clients answer its Logout(5). Returns the duration of the stop.
     pub(super) fn stop(&mut self, clients: &mut [Client]) -> Result<Duration, String> {
         let begin = Instant::now();
         let pid = Pid::from_raw(self.child.id() as i32).ok_or("no process")?;
@@ -124,7 +126,7 @@ impl Server {
         }
     }
 
-    /// Kills a server without an orderly stop.
+    /// Kills the server without an orderly stop.
     pub(super) fn end(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -133,14 +135,14 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // After an error; a stopped server has already ended.
+        // After an error the server may still run; a stopped server has already ended.
         self.end();
     }
 }
 
-/// Returns the disk space of a directory and all in it, in KiB.
+/// Returns the disk space used by a directory and everything below it, in KiB.
 pub(super) fn disk_kib(path: &Path) -> u64 {
-    // Blocks are 512 bytes on every file system.
+    // `blocks` counts units of 512 bytes on every file system.
     let own = fs::symlink_metadata(path).map_or(0, |found| found.blocks() / 2);
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     own + entries.map(|entry| disk_kib(&entry.path())).sum::<u64>()

@@ -1,7 +1,8 @@
-//! Deliberate faults: each is applied to a copy of the sources, built, and must be caught.
+//! Tests the laws with deliberate faults: each fault is applied to a copy of the sources, and the
+//! simulation must catch the fault.
 //!
-//! Invariants: the project's own sources are never touched. A text that is not found exactly once
-//! is an error, so that the list stays true when the sources change.
+//! Invariants: the project's own sources are never changed. If the original text of a fault does
+//! not occur exactly once, the test fails, so the list stays correct when the sources change.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +15,7 @@ use super::list::{FAULTS, Fault};
 use super::threads;
 use crate::{Outcome, root};
 
-/// Paths that the build of the program needs.
+/// Paths that are copied, because the simulation program needs them to build.
 const COPIED: &[&str] =
     &[".cargo", "Cargo.lock", "Cargo.toml", "bench", "crates", "dictionaries", "xtask"];
 const PROFILE: &str = "faults";
@@ -23,7 +24,7 @@ fn all() -> impl Iterator<Item = &'static Fault> {
     FAULTS.iter().chain(threads::FAULTS)
 }
 
-/// Tries the fault of this name, or all faults.
+/// Tests the fault with this name, or all faults.
 pub(super) fn run(name: Option<&String>) -> Outcome {
     let faults: Vec<&Fault> =
         all().filter(|fault| name.is_none_or(|name| fault.name == name)).collect();
@@ -51,7 +52,7 @@ pub(super) fn run(name: Option<&String>) -> Outcome {
                 format!("NOT CAUGHT in {} worlds", fault.worlds)
             }
         };
-        // Printed at once, because each fault takes a while to build.
+        // Each result is printed immediately, because each fault takes a while to build.
         let _ = writeln!(std::io::stderr(), "{:32} {line}", fault.name);
     }
     if missed.is_empty() {
@@ -61,7 +62,8 @@ pub(super) fn run(name: Option<&String>) -> Outcome {
     }
 }
 
-/// Builds and runs with the fault. Returns the number of worlds until it was caught, and the law.
+/// Builds and runs the simulation with the fault. Returns the number of worlds until the fault was
+/// caught, and the violated law; `None` if the fault was not caught.
 fn try_one(fault: &Fault, copy: &Path, target: &Path) -> Result<Option<(u64, String)>, String> {
     let texts = fault.applied(copy)?;
     for (file, faulty, _) in &texts {
@@ -94,13 +96,13 @@ fn try_one(fault: &Fault, copy: &Path, target: &Path) -> Result<Option<(u64, Str
     })
 }
 
-/// Returns the beginning of a law that fits on a line.
+/// Returns the beginning of the law's text, shortened to fit on a line.
 fn first(law: &str) -> String {
     law.chars().take(70).collect()
 }
 
 impl Fault {
-    /// Returns the changed files: path, text with the fault, text without.
+    /// Returns the files that the fault changes.
     fn applied(&self, copy: &Path) -> Result<Vec<Changed>, String> {
         let mut changed: Vec<Changed> = Vec::new();
         for (of_crate, sound, faulty) in self.changes {
@@ -129,10 +131,10 @@ impl Fault {
     }
 }
 
-/// Path of a file, its text with the fault, and its text without.
+/// Path of a changed file, its text with the fault, and its original text.
 type Changed = (PathBuf, String, String);
 
-/// Returns all sources in a folder and below, except tests.
+/// Returns all source files in a folder and its subfolders, except tests.
 fn sources_below(dir: &Path) -> Result<Vec<PathBuf>, String> {
     let told = |error| format!("{}: {error}", dir.display());
     let mut files = Vec::new();
@@ -147,7 +149,7 @@ fn sources_below(dir: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// Returns the positions of `sought` in `text`. White space may differ or be missing.
+/// Returns all positions of `sought` in `text`, ignoring differences in white space.
 fn places(text: &str, sought: &str) -> Vec<Range<usize>> {
     let sought: Vec<&str> = sought.split_whitespace().collect();
     let Some((first, rest)) = sought.split_first() else { return Vec::new() };
@@ -170,7 +172,8 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Makes `to` a copy of `from`. Equal files stay untouched, so that cargo does not recompile them.
+/// Makes `to` a copy of `from`. Files that are already equal are not rewritten, so that cargo does
+/// not recompile them.
 fn mirror(from: &Path, to: &Path) -> std::io::Result<()> {
     if from.is_dir() {
         fs::create_dir_all(to)?;
@@ -213,7 +216,7 @@ mod tests {
         assert!(places("a b", "").is_empty());
     }
 
-    /// Each fault still fits the sources, and has a unique name.
+    /// Each fault can be applied to the present sources, and has a unique name.
     #[test]
     fn every_fault_can_be_applied() {
         for (n, fault) in all().enumerate() {

@@ -1,14 +1,16 @@
-//! The deliberate faults, as changes of the sources. The laws must catch all of them.
+//! The deliberate faults, given as changes of the sources. The laws of the simulation must catch
+//! all of them.
 
-/// One fault.
+/// A fault.
 pub(super) struct Fault {
     pub(super) name: &'static str,
-    /// Crate, original text, and text with the fault. The original text occurs once in the crate,
-    /// with any line breaks.
+    /// The changes: crate, original text, and faulty text. The original text occurs exactly once in
+    /// the crate; its line breaks may differ.
     pub(super) changes: &'static [(&'static str, &'static str, &'static str)],
-    /// The kind of worlds that must catch the fault; empty for all kinds.
+    /// The kind of simulated worlds that must catch the fault; empty if worlds of all kinds may
+    /// run.
     pub(super) kind: &'static str,
-    /// Number of worlds within which the fault must be caught.
+    /// Maximum number of worlds until the fault must be caught.
     pub(super) worlds: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Deliberate faults in the threaded half of the engine: workers, acceptor, connectors, handles.
-//! Worlds of the kind `engines` must catch them.
+//! Deliberate faults in the engine's code for threads: workers, acceptor, connectors, handles.
+//! Simulated worlds of the kind `engines` must catch them.
 
 use super::list::{ENGINE, Fault, SESSION};
 

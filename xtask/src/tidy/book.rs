@@ -1,5 +1,6 @@
-//! The rules for pages of the book that make claims. Each promise names its files, its tests and
-//! its limit; each question has an answer; each alert has a row. `claims` checks the tests.
+//! Rules for book pages that make promises to users. Each promise names its files, its tests and
+//! its limit; each question has an answer; each alert has a table row. The module `claims` checks
+//! that the named tests exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,16 +9,17 @@ use super::Violation;
 const GUARANTEES: &str = "book/src/guarantees.md";
 const QUESTIONS: &str = "book/src/questions.md";
 const ALERTS: &str = "book/src/alerts.md";
-/// The file of the alerts.
+/// Path of the file that defines the Prometheus alerts.
 pub(crate) const RULES: &str = "packaging/prometheus/transfix.rules.yml";
 
-/// The parts of each promise.
+/// Beginnings of the three list items that every promise needs.
 const PARTS: [&str; 3] = ["- **How**: ", "- **Shown by**: ", "- **Limit**: "];
 
-/// Lines of an answer: two, and a third for its links.
+/// Maximum number of lines of an answer: two for the text, and a third for links.
 const ANSWER_LINES: usize = 3;
 
-/// Checks the pages, given by their paths, against all files. `rules` contains the alerts.
+/// Checks the pages, given by path, against the list of all files. `rules` is the text of the alert
+/// rules.
 pub(crate) fn check(
     pages: &BTreeMap<String, String>,
     files: &[String],
@@ -50,14 +52,14 @@ pub(crate) fn check(
     }
 }
 
-/// A section of a page with its heading.
+/// A section of a page: its heading and its text.
 struct Section<'p> {
     title: &'p str,
     text: &'p str,
     line: usize,
 }
 
-/// Returns the sections of a page below second-level headings.
+/// Returns the sections of a page that begin with second-level headings.
 fn sections(page: &str) -> impl Iterator<Item = Section<'_>> {
     page.match_indices("\n## ").map(move |(at, mark)| {
         let rest = &page[at + mark.len()..];
@@ -67,8 +69,8 @@ fn sections(page: &str) -> impl Iterator<Item = Section<'_>> {
     })
 }
 
-/// Checks that a promise explains how it is kept, names existing files and a test, and states its
-/// limit.
+/// Checks that a promise explains its implementation, names existing files and a test, and states
+/// its limit.
 fn promise(section: &Section<'_>, files: &BTreeSet<&str>, mut add: impl FnMut(String)) {
     for part in PARTS.iter().filter(|part| !section.text.contains(**part)) {
         add(format!("'{}' does not say '{}'", section.title, part.trim_matches(['-', ' '])));
@@ -86,7 +88,7 @@ fn promise(section: &Section<'_>, files: &BTreeSet<&str>, mut add: impl FnMut(St
     }
 }
 
-/// Returns the texts between backticks.
+/// Returns the texts of code spans, which are between backticks.
 fn spans(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }

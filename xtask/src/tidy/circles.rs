@@ -1,17 +1,18 @@
-//! Dependency circles: at most two files of a crate may need each other. In layered crates no file
-//! or folder may need a higher layer.
+//! Rules for dependency cycles: at most two files of a crate may depend on each other. In layered
+//! crates, no file or folder may depend on a higher layer.
 //!
-//! A file needs another if it names an item of that file: by a path from `crate` or `super`, or by
-//! a name that `lib.rs` re-exports. Comments, tests, and references to parent modules do not count.
+//! A file depends on another file if it names an item of that file: by a path from `crate` or
+//! `super`, or by a name that `lib.rs` re-exports. Comments, tests, and references to parent
+//! modules do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Violation;
 
-/// Highest number of files that may need each other.
+/// Maximum number of files in a dependency cycle.
 const FILES_MAX: usize = 2;
 
-/// Layered crates, highest layer first. A name is a file or folder in `src`.
+/// Layered crates with their layers, highest first. Each layer is a file or folder in `src`.
 const LAYERS: &[(&str, &[&str])] = &[(
     "engine",
     &[
@@ -29,8 +30,9 @@ const LAYERS: &[(&str, &[&str])] = &[(
     ],
 )];
 
-/// A crate that only decides, and names that its files must not use: waiting and input/output.
-/// Shared memory (`Arc`) does not wait and is allowed.
+/// A crate that makes decisions without side effects, and the names that its files must not use:
+/// names for waiting and for input or output. `Arc` is allowed, because shared memory does not
+/// wait.
 const DECIDES: (&str, &[&str]) = (
     "session",
     &[
@@ -50,13 +52,13 @@ const DECIDES: (&str, &[&str]) = (
     ],
 );
 
-/// The sources of one crate: module path, such as `file::tail`, to text.
+/// The sources of a crate: the text of each module by module path, such as `file::tail`.
 type Modules = BTreeMap<String, String>;
-/// The modules that each module needs.
+/// The modules on which each module depends.
 type Needs = BTreeMap<String, BTreeSet<String>>;
 
-/// Checks the crates among the files, given as paths with texts. Returns the number of files in the
-/// largest circle of each crate with circles.
+/// Checks the crates whose sources are given by path. Returns, for each crate with a dependency
+/// cycle, the number of files in its largest cycle.
 pub(super) fn check(
     sources: &BTreeMap<String, String>,
     violations: &mut Vec<Violation>,
@@ -95,7 +97,7 @@ pub(super) fn check(
     largest
 }
 
-/// Returns uses of waiting or input/output in a crate that only decides.
+/// Returns a violation for each use of waiting, input or output in a crate that must only decide.
 fn beside_decisions(name: &str, modules: &Modules) -> Vec<Violation> {
     let (decides, others) = DECIDES;
     let mut violations = Vec::new();
@@ -110,7 +112,7 @@ fn beside_decisions(name: &str, modules: &Modules) -> Vec<Violation> {
     violations
 }
 
-/// Returns the modules that need a higher layer, or belong to none.
+/// Returns a violation for each module that depends on a higher layer or belongs to no layer.
 fn arrows_up(name: &str, needs: &Needs, layers: &[&str]) -> Vec<Violation> {
     let layer = |module: &str| {
         let folder = module.split("::").next().unwrap_or_default();
@@ -133,7 +135,7 @@ fn arrows_up(name: &str, needs: &Needs, layers: &[&str]) -> Vec<Violation> {
     violations
 }
 
-/// Returns crate and module of a source file, unless the file holds tests.
+/// Returns the crate and the module of a source file; `None` for a file of tests.
 fn place(file: &str) -> Option<(&str, String)> {
     let (name, path) = file.strip_prefix("crates/")?.split_once("/src/")?;
     let path = path.strip_suffix(".rs")?;
@@ -178,7 +180,7 @@ fn needs(modules: &Modules) -> Needs {
     needs
 }
 
-/// Returns all paths that the `use` lines of a text name.
+/// Returns all paths in the `use` declarations of a text.
 fn used(text: &str) -> Vec<String> {
     let mut all = Vec::new();
     for (at, _) in text.match_indices("use ") {
@@ -189,12 +191,12 @@ fn used(text: &str) -> Vec<String> {
     all
 }
 
-/// Returns the paths of a text into its own crate, from the crate's root.
+/// Returns all paths in a text that lead to items of its own crate, relative to the crate root.
 fn paths(text: &str, module: &str) -> Vec<String> {
     let mut all = Vec::new();
     for start in ["crate::", "super::"] {
         for (at, _) in text.match_indices(start) {
-            // A path with two `super` is handled from its first step.
+            // In a path that begins with `super::super`, only the first `super` starts a path.
             let is_inner = text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_')
                 || text[..at].ends_with("super::");
             if is_inner {
@@ -214,7 +216,7 @@ fn paths(text: &str, module: &str) -> Vec<String> {
     all
 }
 
-/// Returns the leading part of the text that is one path, or a tree of paths in braces.
+/// Returns the beginning of the text that forms a path, or a tree of paths in braces.
 fn tree(text: &str) -> &str {
     let mut depth = 0;
     for (at, c) in text.char_indices() {
@@ -229,7 +231,7 @@ fn tree(text: &str) -> &str {
     text
 }
 
-/// Expands `a::{b, c::{d}}` to `a::b`, `a::c::d`.
+/// Expands a `use` tree: `a::{b, c::{d}}` becomes `a::b` and `a::c::d`.
 fn spread(tree: &str, base: &str, all: &mut Vec<String>) {
     let tree = tree.trim();
     let Some((head, list)) = tree.split_once('{') else {
@@ -259,7 +261,8 @@ fn spread(tree: &str, base: &str, all: &mut Vec<String>) {
     spread(&list[begin..], &base, all);
 }
 
-/// Returns the sets of modules in which each module needs all others, directly or indirectly.
+/// Returns the dependency cycles: sets of modules in which each module depends on all others,
+/// directly or indirectly.
 fn circles(needs: &Needs) -> Vec<Vec<String>> {
     let reached: BTreeMap<&String, BTreeSet<&String>> =
         needs.keys().map(|module| (module, reach(needs, module))).collect();
@@ -278,7 +281,7 @@ fn circles(needs: &Needs) -> Vec<Vec<String>> {
     circles
 }
 
-/// Returns all modules that a module needs, directly or indirectly.
+/// Returns all modules on which a module depends, directly or indirectly.
 fn reach<'n>(needs: &'n Needs, from: &String) -> BTreeSet<&'n String> {
     let mut found = BTreeSet::new();
     let mut next: Vec<&String> = needs[from].iter().collect();

@@ -1,17 +1,17 @@
-//! The rules for claims in pages: each test named in a page exists, and each feature in COMPARE.md
-//! names the test or scenario that shows the feature.
+//! Rules for claims in pages: each test named in a page exists, and each feature in COMPARE.md
+//! names the test or scenario that demonstrates the feature.
 //!
-//! A page names a test by a span of code, `crates/a/tests/b.rs::name`. A row of COMPARE.md may
-//! instead use a link whose text is the test's name, `[name](crates/a/tests/b.rs)`.
+//! A page names a test by a code span, `crates/a/tests/b.rs::name`. A row of COMPARE.md may use a
+//! link whose text is the test's name instead: `[name](crates/a/tests/b.rs)`.
 
 use std::collections::BTreeMap;
 
 use super::Violation;
 
-/// The header of tables whose rows are claims.
+/// The beginning of the header of tables whose rows are claims.
 const CLAIMS: &str = "| feature | Transfix | by; the test";
 
-/// Checks all pages against the sources, both given by path.
+/// Checks that all claims in the pages agree with the sources; pages and sources are given by path.
 pub(crate) fn check(
     pages: &BTreeMap<String, String>,
     sources: &BTreeMap<String, String>,
@@ -42,11 +42,13 @@ pub(crate) fn check(
     }
 }
 
-/// Returns true if a source has a test of this name. A file that is itself a test has `main`.
+/// Returns true if the source contains a test with this name. A file that is a test program as a
+/// whole has the test `main`.
 fn has_test(source: &str, name: &str) -> bool {
     let head = format!("fn {name}(");
     source.match_indices(&head).any(|(at, _)| {
-        // The last piece is the text before `fn` on its line.
+        // The text before `fn` on the same line is skipped, so that only the lines above are
+        // examined.
         let above = source[..at].rsplit('\n').skip(1).map(str::trim);
         let mut attributes =
             above.take_while(|line| line.starts_with("#[") || line.starts_with("//"));
@@ -54,7 +56,7 @@ fn has_test(source: &str, name: &str) -> bool {
     })
 }
 
-/// Returns links to Rust files whose text is a name: name and file.
+/// Returns the name and file of each link to a Rust file whose text is a name.
 fn linked(line: &str) -> impl Iterator<Item = (&str, &str)> {
     let pieces = line.match_indices("](").filter_map(|(at, found)| {
         let (_, name) = line[..at].rsplit_once('[')?;
@@ -64,7 +66,7 @@ fn linked(line: &str) -> impl Iterator<Item = (&str, &str)> {
     pieces.filter(|(name, file)| is_name(name) && is_rust(file))
 }
 
-/// Returns code spans with a file and a name: name and file.
+/// Returns the name and file of each code span that contains both.
 fn spelled(line: &str) -> impl Iterator<Item = (&str, &str)> {
     let spans = line.split('`').skip(1).step_by(2);
     let pairs = spans.filter_map(|span| span.split_once(".rs::").map(|(_, name)| (name, span)));

@@ -1,8 +1,9 @@
-//! Rust source without comments and literals, and its functions.
+//! Finds the code and the functions in Rust source, ignoring comments and literals.
 //!
-//! This is not a parser: it handles just enough syntax to count lines and find words.
+//! This is not a parser: it knows just enough syntax to count lines and find words.
 
-/// Returns the text with comments, strings and characters replaced by blanks; line breaks are kept.
+/// Returns the text with comments, string literals and character literals replaced by blanks. Line
+/// breaks are kept.
 pub(crate) fn code_of(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut code = String::with_capacity(text.len());
@@ -66,7 +67,7 @@ fn raw_string_end(chars: &[char], start: usize) -> usize {
     let hashes = chars[start + 1..].iter().take_while(|&&c| c == '#').count();
     let open = start + 1 + hashes;
     if chars.get(open) != Some(&'"') {
-        // A raw identifier.
+        // `r#` without a quote begins a raw identifier, not a string.
         return start;
     }
     let mut at = open + 1;
@@ -80,7 +81,7 @@ fn raw_string_end(chars: &[char], start: usize) -> usize {
     chars.len()
 }
 
-/// Returns the end of a character literal, or `at` if the quote begins a lifetime.
+/// Returns the end of a character literal; returns `at` if the quote begins a lifetime.
 fn char_end(chars: &[char], at: usize) -> usize {
     match (chars.get(at + 1), chars.get(at + 2)) {
         (Some('\\'), Some(_)) => {
@@ -92,7 +93,8 @@ fn char_end(chars: &[char], at: usize) -> usize {
     }
 }
 
-/// Returns true if the character before `at` belongs to a longer word; `b` and `c` are prefixes.
+/// Returns true if the character before `at` belongs to a word. A single `b` or `c` is the prefix
+/// of a literal and does not count.
 fn is_word(chars: &[char], at: usize) -> bool {
     let ident = |at: usize| chars[at].is_alphanumeric() || chars[at] == '_';
     match at.checked_sub(1) {
@@ -103,7 +105,7 @@ fn is_word(chars: &[char], at: usize) -> bool {
     }
 }
 
-/// A function: its name, its first line, and its number of code lines.
+/// A function in a source file: its name, its first line, and its number of code lines.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Function<'c> {
     pub(crate) name: &'c str,
@@ -111,13 +113,13 @@ pub(crate) struct Function<'c> {
     pub(crate) code_lines: usize,
 }
 
-/// Returns the functions with a body, in code without comments and literals.
+/// Returns the functions that have a body; `code` must be free of comments and literals.
 pub(crate) fn functions(code: &str) -> Vec<Function<'_>> {
     let mut functions = Vec::new();
     for (start, _) in words(code, "fn") {
         let rest = code[start + 2..].trim_start();
         let name_length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(0);
-        // `fn(` is a type.
+        // `fn(` without a name is a function pointer type.
         if let Some(end) = (name_length > 0).then(|| body_end(code, start)).flatten() {
             let lines = code[start..end].lines().filter(|line| !line.trim().is_empty());
             functions.push(Function {
@@ -149,7 +151,7 @@ fn body_end(code: &str, start: usize) -> Option<usize> {
     None
 }
 
-/// Returns the positions (offset and line) of `word` as a whole word.
+/// Returns the offset and line of each occurrence of `word` as a whole word.
 pub(crate) fn words<'c>(
     code: &'c str,
     word: &'c str,

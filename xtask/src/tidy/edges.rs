@@ -1,6 +1,6 @@
-//! Allowed dependencies between crates.
+//! Rules for the dependencies between crates of the workspace.
 //!
-//! Invariant: the table is complete; a crate that isn't listed is a violation.
+//! Invariant: the table is complete; a crate that is missing from the table is a violation.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Violation;
 use crate::root;
 
-/// Each crate of the workspace, with the workspace crates that its product code may use.
+/// Each crate of the workspace, with the workspace crates that its code may use, except in tests.
 const EDGES: &[(&str, &[&str])] = &[
     ("transfix-dictionary", &[]),
     ("transfix-codec", &["transfix-dictionary"]),
@@ -83,7 +83,8 @@ pub(crate) fn metadata() -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))
 }
 
-/// Checks the dependencies between the crates of the workspace. Tests may use any crate.
+/// Checks the dependencies between the crates of the workspace. Dependencies of tests are not
+/// restricted.
 pub(crate) fn check(metadata: &Value, violations: &mut Vec<Violation>) -> Result<(), String> {
     let packages = metadata["packages"].as_array().ok_or("cargo metadata: no packages")?;
     for package in packages {

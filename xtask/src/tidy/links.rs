@@ -1,15 +1,16 @@
-//! The rules for links in pages: each leads to an existing file and heading. Links of the book stay
-//! in the book, and its summary has all its pages.
+//! Rules for links in pages: each link leads to an existing file and heading. Links in the book
+//! stay within the book, and the book's summary lists all its pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Violation;
 
-/// The book's folder. Only its pages are built with the book.
+/// The folder of the book's pages.
 const BOOK: &str = "book/src/";
 const SUMMARY: &str = "book/src/SUMMARY.md";
 
-/// Checks all pages, given by path, against `files`, the list of all files.
+/// Checks the links of all pages. `pages` is given by path, and `files` lists all files of the
+/// project.
 pub(crate) fn check(
     pages: &BTreeMap<String, String>,
     files: &[String],
@@ -50,7 +51,7 @@ pub(crate) fn check(
     }
 }
 
-/// Returns the text lines of a page, counted from 1, without code blocks and code spans.
+/// Returns the lines of a page with their numbers from 1, without code blocks and code spans.
 fn text_lines(text: &str) -> impl Iterator<Item = (usize, String)> {
     let mut in_code = false;
     (1..).zip(text.lines()).filter_map(move |(n, line)| {
@@ -65,7 +66,7 @@ fn text_lines(text: &str) -> impl Iterator<Item = (usize, String)> {
 /// Returns the links to files and headings, with their lines.
 fn links(text: &str) -> impl Iterator<Item = (usize, String)> {
     text_lines(text).flat_map(|(n, line)| {
-        // A link's own text may be a code span, so only the target is examined.
+        // The link text may be a code span, which has been removed, so only the target is examined.
         let targets = line.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
         let targets = targets.map(|(target, _)| target.trim().to_owned());
         let is_ours = |target: &String| !target.contains("://") && !target.starts_with("mailto:");
@@ -74,7 +75,8 @@ fn links(text: &str) -> impl Iterator<Item = (usize, String)> {
     })
 }
 
-/// Returns the headings as links name them: lower case, blanks as `-`, without punctuation.
+/// Returns the anchors of the headings as links name them: lower case, `-` for blanks, without
+/// punctuation.
 fn headings(text: &str) -> impl Iterator<Item = String> {
     text_lines(text).filter_map(|(_, line)| {
         let title = line.trim_start_matches('#');
@@ -86,7 +88,7 @@ fn headings(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns a path of a page, relative to the project's root.
+/// Resolves a link of a page to a path relative to the project's root.
 fn resolve(page: &str, path: &str) -> String {
     let mut parts: Vec<&str> = page.split('/').collect();
     parts.pop();

@@ -1,7 +1,7 @@
-//! The lock files of packages outside the workspace.
+//! Rules for the lock files of packages outside the workspace.
 //!
-//! Invariant: each of these lock files also has every dependency that a workspace crate has, so
-//! that `--locked` builds there.
+//! Invariant: each lock file contains every dependency of the workspace crates that the package
+//! uses, so that `--locked` builds succeed.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Violation;
 
-/// Checks the given lock files, by name, against cargo's metadata of the workspace.
+/// Checks the lock files, given by path, against cargo's metadata of the workspace.
 pub(crate) fn check(
     locks: &BTreeMap<String, String>,
     metadata: &Value,
@@ -21,7 +21,8 @@ pub(crate) fn check(
                 let line = entry.lines().find_map(|line| line.strip_prefix(key))?;
                 Some(line.trim_start_matches(" = ").trim_matches('"'))
             };
-            // A package with a source comes from a registry.
+            // A package with a `source` comes from a registry, so only packages without a source
+            // are workspace crates.
             let Some(name) = of("name").filter(|_| of("source").is_none()) else { continue };
             for dependency in needed(metadata, name) {
                 let listed = |line: &str| {
@@ -42,8 +43,7 @@ pub(crate) fn check(
     }
 }
 
-/// Returns a workspace crate's dependencies with all features; empty for a crate outside the
-/// workspace.
+/// Returns the dependencies of a workspace crate with all its features; empty for other crates.
 fn needed(metadata: &Value, name: &str) -> Vec<String> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let packages = list(&metadata["packages"]);

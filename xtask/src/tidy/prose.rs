@@ -1,7 +1,8 @@
-//! Hard sentences: very long ones, and those that open with a word before their subject.
+//! Finds hard-to-read sentences: very long sentences, and sentences that begin with a word such as
+//! `What` before the subject.
 //!
-//! Invariant: `xtask/prose.txt` has the count of each page and of each folder of sources, and a
-//! count never rises.
+//! Invariant: `xtask/prose.txt` records the number of hard-to-read sentences of each page and each
+//! source folder, and a number never rises.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,18 +11,19 @@ use std::path::Path;
 
 use super::Violation;
 
-/// The file with the counts.
+/// Path of the file that records the counts.
 const RECORD: &str = "xtask/prose.txt";
-/// Highest number of words in a sentence.
+/// Maximum number of words in a sentence.
 const WORDS_MAX: usize = 30;
-/// Words that open a sentence before its subject.
+/// Words that must not begin a sentence, because they delay its subject.
 const OPENERS: &[&str] = &["What", "Who", "Whoever", "Whether", "Of"];
 
-/// Counts of hard sentences by place.
+/// Number of hard-to-read sentences by page or source folder.
 type Counts = BTreeMap<String, usize>;
 
-/// Compares all texts with the record. If the variable `TRANSFIX_WRITE_DOCS` is set, lower counts
-/// are written first. A renamed place keeps its line.
+/// Compares the counts of all texts with the record. If the environment variable
+/// `TRANSFIX_WRITE_DOCS` is set, lower counts are first written to the record. The record of a
+/// renamed page or folder must be renamed manually.
 ///
 /// # Errors
 /// If the record cannot be read or written.
@@ -54,7 +56,7 @@ fn counts(pages: &BTreeMap<String, String>, sources: &BTreeMap<String, String>) 
     counts
 }
 
-/// Returns the folder whose sources are counted together: `src`, `tests` and the like of a crate.
+/// Returns the folder whose sources are counted together, such as `src` or `tests` of a crate.
 fn folder(file: &str) -> &str {
     let mut slashes = file.match_indices('/').map(|(at, _)| at);
     let is_root = |at: &usize| {
@@ -64,7 +66,7 @@ fn folder(file: &str) -> &str {
     slashes.find(is_root).map_or(file, |at| &file[..at])
 }
 
-/// Returns the record with all counts that have fallen.
+/// Returns the record, with each count lowered that has fallen.
 fn lowered(counts: &Counts, recorded: &Counts) -> Counts {
     let both = recorded.iter().filter_map(|(place, known)| {
         let now = counts.get(place)?;
@@ -114,7 +116,7 @@ fn written(counts: &Counts) -> String {
     text
 }
 
-/// Returns the hard sentences of a page or of a source.
+/// Returns the hard-to-read sentences of a page or a source file.
 pub(super) fn list(file: &str, text: &str) -> Vec<String> {
     let paragraphs =
         if file.ends_with(".md") { paragraphs_of_page(text) } else { paragraphs_of_source(text) };
@@ -135,7 +137,8 @@ fn is_hard(sentence: &str) -> bool {
         || sentence.split_whitespace().filter(is_word).count() > WORDS_MAX
 }
 
-/// Splits a paragraph into sentences, which end with a mark before a space, or with the paragraph.
+/// Splits a paragraph into sentences. A sentence ends with a punctuation mark before a space, or
+/// with the paragraph.
 fn sentences(paragraph: &str) -> impl Iterator<Item = &str> {
     let mut rest = paragraph;
     std::iter::from_fn(move || {
@@ -156,7 +159,7 @@ fn sentences(paragraph: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns paragraphs, list items and table cells, without code and headings.
+/// Returns the paragraphs, list items and table cells of a page, without code and headings.
 fn paragraphs_of_page(text: &str) -> Vec<String> {
     let mut paragraphs = Paragraphs::default();
     let mut fence = None;
@@ -181,7 +184,7 @@ fn paragraphs_of_page(text: &str) -> Vec<String> {
     paragraphs.all
 }
 
-/// Returns paragraphs of comments, without examples.
+/// Returns the paragraphs in the comments of a source file, without code examples.
 fn paragraphs_of_source(text: &str) -> Vec<String> {
     let mut comments = String::new();
     for line in text.lines() {

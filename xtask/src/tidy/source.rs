@@ -1,16 +1,17 @@
-//! The rules for one file: name, length, functions, header, unsafe code, paths.
+//! Rules for a single file: its name, length, functions, header, unsafe code, and paths in its
+//! text.
 
 use super::Violation;
 use super::code::{code_of, functions, words};
 
-/// Highest number of code lines in a file, without tests.
+/// Maximum number of code lines in a file, excluding tests.
 const CODE_LINES_MAX: usize = 800;
-/// Highest number of code lines in a function.
+/// Maximum number of code lines in a function.
 const FUNCTION_LINES_MAX: usize = 70;
-/// Highest number of characters in a line.
+/// Maximum number of characters in a line.
 const COLUMNS_MAX: usize = 100;
 
-/// Names that do not describe a file's duty.
+/// File names that are forbidden because they do not describe the file's duty.
 const EMPTY_NAMES: &[&str] =
     &["util", "utils", "helper", "helpers", "misc", "manager", "managers", "common"];
 
@@ -22,7 +23,7 @@ const UNSAFE_HERE: &[&str] = &[
     "crates/testkit/src/alloc.rs",
 ];
 
-/// Crates that promise to have no unsafe code, each by the file that states so.
+/// The root files of crates that must contain `#![forbid(unsafe_code)]`.
 const UNSAFE_FORBIDDEN: &[&str] = &[
     "crates/dictionary/src/lib.rs",
     "crates/session/src/lib.rs",
@@ -36,11 +37,11 @@ const UNSAFE_FORBIDDEN: &[&str] = &[
     "crates/cli/src/main.rs",
 ];
 
-/// Words that must not occur in any file, and the reason.
+/// Words that must not occur in any file, each with the reason.
 const FORBIDDEN: &[(&str, &str)] =
     &[(concat!("/wo", "rk/"), "a path of one machine; use one from the root of the project")];
 
-/// Checks one file; `file` is its path relative to the project's root.
+/// Checks a file against all rules; `file` is its path relative to the project's root.
 pub(crate) fn check(file: &str, text: &str, violations: &mut Vec<Violation>) {
     let mut add = |line: usize, rule: &'static str, remedy: String| {
         violations.push(Violation { file: file.to_owned(), line, rule, remedy });
@@ -95,7 +96,7 @@ pub(crate) fn check(file: &str, text: &str, violations: &mut Vec<Violation>) {
             );
         }
     }
-    // A crate without code needs no promise.
+    // A crate without code does not need the attribute `#![forbid(unsafe_code)]`.
     if UNSAFE_FORBIDDEN.contains(&file) && lines > 1 && !code.contains(FORBID) {
         add(1, "unsafe", format!("add {FORBID}"));
     }
@@ -103,7 +104,7 @@ pub(crate) fn check(file: &str, text: &str, violations: &mut Vec<Violation>) {
 
 const FORBID: &str = "#![forbid(unsafe_code)]";
 
-/// Returns the number of code lines, without tests.
+/// Returns the number of code lines of a file, excluding tests.
 fn code_lines(file: &str, code: &str) -> usize {
     if file.ends_with("/tests.rs") || file.contains("/tests/") {
         return 0;
@@ -116,7 +117,7 @@ fn code_lines(file: &str, code: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// Returns the rules that a file breaks, with the lines.
+    /// Returns the names of the rules that a file violates, with the lines.
     fn broken(file: &str, text: &str) -> Vec<(&'static str, usize)> {
         let mut violations = Vec::new();
         check(file, text, &mut violations);

@@ -1,13 +1,13 @@
-//! The rule for threads: the table of ARCHITECTURE.md names exactly the threads that the project's
-//! programs start.
+//! The rule for thread names: the table in ARCHITECTURE.md lists exactly the threads that the
+//! project's programs start.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Violation;
 
-/// The page with the table.
+/// The page that contains the table of thread names.
 const PAGE: &str = "ARCHITECTURE.md";
-/// Beginning of the table's rows.
+/// The beginning of each table row.
 const ROW: &str = "| `";
 /// The heading above the table.
 const HEADING: &str = "### Names of threads";
@@ -15,10 +15,10 @@ const HEADING: &str = "### Names of threads";
 const NAMED: &str = "Builder::new().name(";
 /// The code that starts a thread without a name.
 const UNNAMED: &str = "thread::spawn(";
-/// Literals with these prefixes are thread names, wherever they occur.
+/// String literals with these prefixes count as thread names wherever they occur.
 const PREFIXES: &[&str] = &["tfx-", "store-", "events-", "socket-", "file-"];
 
-/// Checks all sources, by their paths, against the page.
+/// Checks the thread names in all sources, given by path, against the table of the page.
 pub(crate) fn check(
     sources: &BTreeMap<String, String>,
     pages: &BTreeMap<String, String>,
@@ -48,14 +48,15 @@ pub(crate) fn check(
     }
 }
 
-/// Returns true if the file is part of a program for users: not of tests, examples, tools or
-/// simulated worlds.
+/// Returns true if the file is part of a program for users, and not of tests, examples, tools or
+/// the simulation.
 fn is_of_a_program(file: &str) -> bool {
     let of_crates = file.starts_with("crates/") && !file.starts_with("crates/testkit/");
     (of_crates || file.starts_with("bench/src/")) && file.contains("/src/")
 }
 
-/// Returns the names in the table, with their lines. `…` is the part that differs between threads.
+/// Returns the thread names in the table, with their lines. `…` stands for the part that differs
+/// between threads.
 fn listed(page: &str) -> impl Iterator<Item = (String, usize)> {
     let lines = (1..).zip(page.lines());
     let below = lines.skip_while(|(_, line)| !line.starts_with(HEADING)).skip(1);
@@ -67,7 +68,7 @@ fn listed(page: &str) -> impl Iterator<Item = (String, usize)> {
     })
 }
 
-/// Returns the code lines of a text.
+/// Returns the lines of a text that contain code, with their numbers.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.lines()).filter(|(_, line)| !line.trim_start().starts_with("//"))
 }
@@ -81,7 +82,7 @@ fn unnamed(text: &str) -> impl Iterator<Item = usize> {
 fn names(text: &str) -> Vec<(usize, String)> {
     let mut names = Vec::new();
     for (n, line) in lines(text) {
-        // Every second piece is a literal.
+        // After the split at quotes, every second piece is a string literal.
         let pieces: Vec<&str> = line.split('"').collect();
         for pair in pieces.chunks_exact(2) {
             let (before, literal) = (pair[0], pair[1]);
@@ -94,7 +95,7 @@ fn names(text: &str) -> Vec<(usize, String)> {
     names
 }
 
-/// Returns the literal with `…` for the part that differs between threads.
+/// Returns the literal with `…` in place of each format argument, which differs between threads.
 fn shape(literal: &str) -> String {
     let mut pieces = literal.split('{');
     let first = pieces.next().unwrap_or_default().to_owned();

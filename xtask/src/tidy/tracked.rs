@@ -1,4 +1,4 @@
-//! The rules for files in git: no build output, no huge files.
+//! Rules for files in git: no build output, and no very large files.
 
 use std::fs;
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::process::Command;
 
 use super::Violation;
 
-/// Highest number of bytes of a file in git.
+/// Maximum size of a file in git, in bytes.
 const BYTES_MAX: u64 = 2 << 20;
 
-/// Larger files that the project needs: published files, unchanged.
+/// Larger files that are allowed, because the project needs these published files unchanged.
 const LARGE: &[&str] = &["dictionaries/FIXLatest.xml"];
 
-/// Returns the files in git, with their lengths; empty without a repository.
+/// Returns the files in git with their sizes in bytes; empty outside a git repository.
 pub(crate) fn files(root: &Path) -> Vec<(String, u64)> {
     let listed = Command::new("git").arg("-C").arg(root).args(["ls-files", "-z"]).output();
     let Ok(listed) = listed else { return Vec::new() };
@@ -22,7 +22,7 @@ pub(crate) fn files(root: &Path) -> Vec<(String, u64)> {
     names.map(|name| (name.to_owned(), length(name))).collect()
 }
 
-/// Checks each file in git.
+/// Checks the size and kind of each file in git.
 pub(crate) fn check(files: &[(String, u64)], violations: &mut Vec<Violation>) {
     let mut add = |file: &str, rule, remedy| {
         violations.push(Violation { file: file.to_owned(), line: 1, rule, remedy });
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn the_files_of_this_repository_are_found() {
         let files = files(&crate::root());
-        // Without git the list is empty.
+        // Outside a git repository the list is empty, which is also allowed.
         assert!(
             files.is_empty() || files.iter().any(|(name, len)| name == "Cargo.toml" && *len > 0)
         );

@@ -1,7 +1,7 @@
-//! The numbers of errors and reasons, and the book's page that lists them.
+//! The numeric codes of errors and reasons, and the page of the book that lists them.
 //!
-//! Invariant: a number is assigned once and its description never changes. A removed variant leaves
-//! its number behind.
+//! Invariant: a number is assigned only once, and its meaning never changes. The number of a
+//! removed variant is never reused.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use syn::{Arm, Expr, File, ImplItem, Item, ItemEnum, ItemImpl, Lit, Pat, Stmt, T
 use crate::sources::{CRATES, about, files, is_up_to_date};
 
 const PAGE: &str = "book/src/codes.md";
-/// The same numbers for `transfix codes`.
+/// Path of the file with the same numbers for the command `transfix codes`.
 const LIST: &str = "crates/cli/src/codes/reasons.txt";
 
 const HEAD: &str = "\
@@ -28,20 +28,21 @@ Numbers below 100 are those of the standard: `RejectReason::as_u16` is SessionRe
 `transfix codes 373=5` one of them, or a code of any other field.
 ";
 
-/// The page's text for the number of a removed variant.
+/// The text on the page in place of the meaning, for the number of a removed variant.
 const GONE: &str = "No longer used.";
 
-/// A type with numbers.
+/// A type whose variants have numeric codes.
 struct Coded {
     name: String,
     about: String,
-    /// Number, name and meaning.
+    /// Number, name and meaning of each variant.
     rows: Vec<(u16, String, String)>,
-    /// Variants that use the number of their contents.
+    /// Variants that have no number of their own, but return the number of the value that they
+    /// contain.
     passed_on: Vec<String>,
 }
 
-/// The enums of all crates, and the implementations that assign numbers.
+/// The enums of all crates, and the functions that assign numbers to them.
 #[derive(Default)]
 struct Found {
     enums: BTreeMap<String, ItemEnum>,
@@ -70,8 +71,8 @@ impl Found {
         }
     }
 
-    /// Returns the name and the meaning of this arm's variant. Arms without a type name belong to
-    /// `of`.
+    /// Returns the name and the meaning of the variant that a match arm names. An arm without a
+    /// type name belongs to the type `of`.
     fn row(&self, of: &str, arm: &Arm) -> (String, String) {
         let path = match &arm.pat {
             Pat::Path(pattern) => &pattern.path,
@@ -104,7 +105,8 @@ impl Found {
                 }
             }
             Stmt::Expr(only, _) => {
-                // Other variants have the number of a field.
+                // If the body is not a literal number, the type returns the number of a field and
+                // has no number of its own.
                 let number = number(only)?;
                 coded.rows.push((number, name.to_owned(), coded.about.clone()));
             }
@@ -141,7 +143,7 @@ fn all() -> Vec<Coded> {
     all
 }
 
-/// Returns the numbers on the current page, with their types and names.
+/// Returns the numbers on the present page, each with its type and name.
 fn on_the_page(page: &str) -> BTreeMap<u16, (String, String)> {
     let (mut numbers, mut of) = (BTreeMap::new(), String::new());
     for line in page.lines() {
@@ -158,7 +160,7 @@ fn on_the_page(page: &str) -> BTreeMap<u16, (String, String)> {
     numbers
 }
 
-/// Returns the page, including numbers that are no longer assigned.
+/// Returns the text of the page, including numbers of removed variants.
 fn page(all: &mut [Coded], before: &BTreeMap<u16, (String, String)>) -> String {
     for (number, (of, name)) in before {
         let coded = all.iter_mut().find(|coded| coded.name == *of);
@@ -183,7 +185,7 @@ fn page(all: &mut [Coded], before: &BTreeMap<u16, (String, String)>) -> String {
     page
 }
 
-/// Returns a line for each number, separated by tabs: number, type, name, meaning.
+/// Returns a text with a line for each number: number, type, name and meaning, separated by tabs.
 fn list(all: &[Coded]) -> String {
     let mut list = String::new();
     for Coded { name, rows, .. } in all {
@@ -194,7 +196,7 @@ fn list(all: &[Coded]) -> String {
     list
 }
 
-/// Checks that no number is assigned twice or has changed its meaning.
+/// Checks that no number is assigned twice and that no number has changed its meaning.
 fn check(all: &[Coded], before: &BTreeMap<u16, (String, String)>) {
     let mut given = BTreeMap::new();
     for coded in all {

@@ -1,7 +1,7 @@
-//! All public items of the package `transfix`, one per line, and a check that users can name their
-//! types.
+//! Lists all public items of the package `transfix`, one per line, and checks that users can name
+//! the types in signatures.
 //!
-//! Invariants: the package can name each type in its own signatures; the list changes only
+//! Invariants: users of the package can name each type in its signatures; the list changes only
 //! deliberately.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,13 +18,13 @@ use crate::tree::{Def, Tree, is_test, name_of};
 
 const LIST: &str = "crates/engine/public.txt";
 
-/// Macros that create public items, one for each of their arguments.
+/// Macros of this project that create a public item for each argument.
 const MAKERS: [&str; 3] = ["tags", "types", "switches"];
 
-/// The list under construction.
+/// The list of public items, while it is being built.
 struct Face<'t> {
     tree: &'t Tree,
-    /// The public items, each with its shortest name.
+    /// The public items, each with its shortest path.
     shown: BTreeMap<Def, String>,
     lines: BTreeSet<String>,
     /// Types in signatures that users cannot name.
@@ -48,7 +48,7 @@ fn visibility(item: &Item) -> Option<&Visibility> {
     })
 }
 
-/// Returns the attributes of an item that users see.
+/// Returns those attributes of an item that matter to users.
 fn marks(attributes: &[Attribute]) -> String {
     let seen = ["derive", "non_exhaustive", "must_use", "repr"];
     let is_seen = |a: &&Attribute| seen.iter().any(|name| a.path().is_ident(name));
@@ -60,15 +60,15 @@ fn marks(attributes: &[Attribute]) -> String {
     marks.collect()
 }
 
-/// Returns true if the module exists only with the feature `rig`, for this project's own simulated
-/// worlds. These depend on the crates below.
+/// Returns true for modules of the feature `rig`, which exists only for this project's own
+/// simulation. Such modules may expose types of lower crates.
 fn is_rig(module: &[String]) -> bool {
     let module: Vec<_> = module.iter().map(String::as_str).collect();
     matches!(module[..], ["engine", "io", ..] | ["engine", "simulated", "rig", ..])
 }
 
 impl Face<'_> {
-    /// Finds all public items, names nearest to the root first.
+    /// Finds all public items. If an item has several paths, the path nearest to the root counts.
     fn find(&mut self) {
         let mut modules = vec![(vec!["engine".to_owned()], "transfix".to_owned())];
         while let Some((module, name)) = (!modules.is_empty()).then(|| modules.remove(0)) {
@@ -95,7 +95,7 @@ impl Face<'_> {
                 self.shown.insert(def.clone(), whole.clone());
                 match self.tree.as_module(&def) {
                     Some(inner) => modules.push((inner, whole)),
-                    // A crate is a module as well.
+                    // A re-exported crate is treated as a module.
                     None if def.module.is_empty() => modules.push((vec![def.name], whole)),
                     None => {}
                 }
@@ -145,8 +145,9 @@ impl Face<'_> {
         self.lines.insert(text);
     }
 
-    /// Checks that users can name each type in a signature of the package itself. Types of lower
-    /// crates name others of their own crate, which users of these types can add as a dependency.
+    /// Checks that users can name each type in a signature of the package itself. A type of a lower
+    /// crate may refer to other types of that crate, because its users can add the crate as a
+    /// dependency.
     fn check(&mut self, module: &[String], text: &str, paths: Vec<Vec<String>>) {
         if module[0] != "engine" || is_rig(module) {
             return;
@@ -290,7 +291,7 @@ impl Face<'_> {
     }
 }
 
-/// Returns the name of a line's item, for sorting it beside that item.
+/// Returns the item name that a line describes; it serves as the sort key of the line.
 fn subject(line: &str) -> &str {
     let at = line.find("transfix::").unwrap_or(0);
     line[at..].split(['(', '<', ' ', ':']).next().map_or(line, |_| &line[at..])

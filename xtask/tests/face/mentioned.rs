@@ -1,8 +1,9 @@
-//! The types that a type mentions.
+//! Finds the types that occur within a type.
 
 use syn::{GenericArgument, Path, PathArguments, ReturnType, Type, TypeParamBound};
 
-/// Returns the paths within a type, as written; `Self` and its associated paths are left out.
+/// Returns the paths within a type as they are written. `Self` and paths that begin with `Self` are
+/// omitted.
 pub(crate) fn mentioned(ty: &Type) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     collect(ty, &mut paths);

@@ -1,12 +1,12 @@
-//! The sources of the product's crates, parsed.
+//! Reads and parses the sources of the library crates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use syn::{Attribute, Expr, ExprLit, File, Lit, Meta};
 
-/// Folders of the library crates whose errors have numbers: those of the package `transfix`, and
-/// `text`.
+/// Folders of the library crates whose errors have numeric codes: the crates of the package
+/// `transfix`, and `text`.
 pub(crate) const CRATES: [&str; 10] = [
     "dictionary",
     "codec",
@@ -20,7 +20,7 @@ pub(crate) const CRATES: [&str; 10] = [
     "engine",
 ];
 
-/// Returns each file of a crate with its path below `src`, sorted by name.
+/// Returns each source file of a crate with its path relative to `src`, sorted by path.
 pub(crate) fn files(krate: &str) -> Vec<(PathBuf, File)> {
     let src = xtask::root().join("crates").join(krate).join("src");
     let mut paths = Vec::new();
@@ -44,7 +44,7 @@ fn collect(dir: &Path, paths: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the documentation of an item up to its first empty line, on one line, without links.
+/// Returns the first paragraph of an item's documentation on one line, without link markup.
 pub(crate) fn about(attributes: &[Attribute]) -> String {
     let mut text = String::new();
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("doc")) {
@@ -64,7 +64,8 @@ pub(crate) fn about(attributes: &[Attribute]) -> String {
     text.replace('|', "\\|")
 }
 
-/// Rewrites a page if requested. Returns true if the page is up to date.
+/// Compares a page with its generated text; if requested, first rewrites the page. Returns true if
+/// the page is up to date.
 pub(crate) fn is_up_to_date(page: &str, wanted: &str) -> bool {
     let path = xtask::root().join(page);
     if std::env::var_os("TRANSFIX_WRITE_DOCS").is_some() {

@@ -1,8 +1,8 @@
-//! Tokens in the usual source form.
+//! Writes tokens with the spacing of ordinary source code.
 
 use quote::ToTokens;
 
-/// Replaced in this order: the spacing of `syn`, and the usual spacing.
+/// Replacements, applied in this order: the spacing that `syn` prints, and the usual spacing.
 const SPACES: &[(&str, &str)] = &[
     (" :: ", "::"),
     (":: ", "::"),
@@ -29,7 +29,8 @@ pub(crate) fn spelled(tokens: &impl ToTokens) -> String {
     for (found, wanted) in SPACES {
         text = text.replace(found, wanted);
     }
-    // `name (` and `> (` begin arguments, but `-> (` begins a tuple.
+    // A blank before `(` is removed after a name or `>`, where arguments begin. In `-> (`, the
+    // blank is kept, because a tuple begins.
     let mut out = String::new();
     for (at, c) in text.char_indices() {
         let arguments = c == '(' && {

@@ -1,7 +1,7 @@
 //! The modules of the crates, and name resolution in them.
 //!
-//! Only the features that this project uses are supported: no glob imports, and renamed crates only
-//! in `pub use`.
+//! Only the language features that this project uses are supported: there are no glob imports, and
+//! crates are renamed only in `pub use`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ use syn::{Attribute, Item, ItemUse, UseTree, Visibility};
 
 use crate::sources::{CRATES, files};
 
-/// An item: its crate's folder, the path of its module, its name.
+/// The identity of an item: its crate's folder, the path of its module, and its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Def {
     pub(crate) module: Vec<String>,
     pub(crate) name: String,
 }
 
-/// A module, by its crate's folder and its path in it.
+/// A module, identified by its crate's folder and its path in the crate.
 #[derive(Default)]
 pub(crate) struct Module {
     pub(crate) items: Vec<Item>,
-    /// The imports of `use`: name, full path, and true if public.
+    /// The imports of the module: imported name, full path, and true for `pub use`.
     pub(crate) uses: Vec<(String, Vec<String>, bool)>,
 }
 
-/// All modules of all crates. The first name of a path is the crate.
+/// All modules of all crates, by path. The first name of a path is the crate.
 pub(crate) struct Tree {
     pub(crate) modules: BTreeMap<Vec<String>, Module>,
 }
@@ -45,7 +45,7 @@ pub(crate) fn name_of(item: &Item) -> Option<String> {
     Some(ident.to_string())
 }
 
-/// Returns true if the item exists only for tests.
+/// Returns true if the attributes show that the item exists only in tests.
 pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
     let only = |attribute: &Attribute| {
         let is_cfg = attribute.path().is_ident("cfg");
@@ -87,7 +87,8 @@ impl Tree {
         self.modules.insert(path, module);
     }
 
-    /// Returns the item at this path in this module; `None` for a path into a foreign crate.
+    /// Returns the item at this path, as seen from this module; `None` if the path leads into an
+    /// external crate.
     pub(crate) fn resolve(&self, module: &[String], path: &[String]) -> Option<Def> {
         let (first, rest) = path.split_first()?;
         let start = match first.as_str() {
@@ -106,7 +107,7 @@ impl Tree {
         }
     }
 
-    /// Resolves a path from a module on; the module itself if the path is empty.
+    /// Resolves a path within a module. An empty path denotes the module itself.
     fn within(&self, module: &[String], path: &[String]) -> Option<Def> {
         match path {
             [] => {
@@ -126,31 +127,33 @@ impl Tree {
         }
     }
 
-    /// Returns the item of this name in the module: its own item, or an import.
+    /// Returns the item with this name in the module: an item that the module defines, or an
+    /// import.
     fn named(&self, module: &[String], name: &str) -> Option<Def> {
         let found = self.modules.get(module)?;
         if found.items.iter().any(|item| name_of(item).as_deref() == Some(name)) {
             return Some(Def { module: module.to_vec(), name: name.to_owned() });
         }
         let (_, path, _) = found.uses.iter().find(|(brought, ..)| brought == name)?;
-        // `use name` of a child module has been found above; any other path starts outside.
+        // A child module with this name has already been found above. Any other import path is
+        // resolved from this module.
         if path.len() == 1 && path[0] == name { None } else { self.resolve(module, path) }
     }
 
-    /// Returns the item itself.
+    /// Returns the syntax tree of the item.
     pub(crate) fn item(&self, def: &Def) -> Option<&Item> {
         let module = self.modules.get(&def.module)?;
         module.items.iter().find(|item| name_of(item).as_deref() == Some(&def.name))
     }
 
-    /// Returns the module path, if this definition is a module.
+    /// Returns the path of the module that this definition denotes; `None` for other items.
     pub(crate) fn as_module(&self, def: &Def) -> Option<Vec<String>> {
         let path = [&*def.module, std::slice::from_ref(&def.name)].concat();
         self.modules.contains_key(&path).then_some(path)
     }
 }
 
-/// Returns the module of a path: `a/b.rs` is `a::b`, and `lib.rs` is the crate.
+/// Returns the module path of a source file: `a/b.rs` is `a::b`, and `lib.rs` is the crate root.
 fn place(path: &Path) -> Vec<String> {
     let path: PathBuf = path.with_extension("");
     let parts: Vec<String> = path.iter().map(|part| part.to_string_lossy().into_owned()).collect();

@@ -22,7 +22,7 @@ use crate::options::{Options, Outcome};
 /// Number of reports, used in ExecID(17) and OrderID(37).
 static REPORTS: AtomicU64 = AtomicU64::new(0);
 
-/// One session's application.
+/// A session's application.
 struct Venue {
     echo: bool,
     /// Set once the Logon(A) has been answered; an order may be read slightly earlier.

@@ -20,7 +20,7 @@ use crate::options::{Options, Outcome};
 /// Number of reports, used in ExecID(17) and OrderID(37).
 static REPORTS: AtomicU64 = AtomicU64::new(0);
 
-/// One folder per session. The engine's own factory drops the text after the last dot of
+/// A folder per session. The engine's own factory drops the text after the last dot of
 /// `FIX.4.2-VENUE-C0` and names all files `FIX.4.body` and so on. All sessions of a version would
 /// share these files.
 struct Files(PathBuf);

@@ -1,6 +1,6 @@
-//! The client's book of orders: the reports of each order, and their checks.
+//! The client's record of its orders: counts and checks the reports of each order.
 //!
-//! Invariant: each report is counted for its order, or counted as wrong with a reason.
+//! Invariant: each report is counted either for its order, or as wrong with a reason.
 
 use serde::{Deserialize, Serialize};
 use transfix::{Message, tag};
@@ -8,29 +8,29 @@ use transfix::{Message, tag};
 use super::expected::{DEVIATIONS_MAX, Expected};
 use super::orders::{FIRST_ID, Order, SYMBOL, number_of, price};
 
-/// An order that was sent.
+/// An order that was sent, with the progress of its execution.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     together: u32,
     price_millis: u32,
     quantity: u16,
-    /// The quantity still to be filled.
+    /// The quantity that is not yet filled.
     left: u16,
     stands: Stands,
 }
 
-/// The state of an order by its reports.
+/// The state of an order according to its reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stands {
     /// No report has arrived.
     Open,
-    /// Confirmed, but not fully filled.
+    /// The order was confirmed, but is not completely filled.
     Confirmed,
-    /// All reports have arrived.
+    /// All reports of the order have arrived.
     Done,
 }
 
-/// Counts of orders and reports.
+/// Counts of orders and reports in a `Book`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Counts {
     /// NewOrderSingle(D)s sent.
@@ -43,30 +43,31 @@ pub(super) struct Counts {
     pub(super) canceled: u64,
     /// Orders rejected.
     pub(super) rejected: u64,
-    /// Reports of trades.
+    /// Number of reports that are trades.
     pub(super) fills: u64,
-    /// Orders with missing reports.
+    /// Number of orders with missing reports.
     pub(super) open: u64,
     /// Wrong reports.
     pub(super) wrong: u64,
 }
 
-/// The orders of one client.
+/// The orders of one client, with their states.
 #[derive(Debug, Default)]
 pub(super) struct Book {
-    /// Orders by number; the first number is [`FIRST_ID`].
+    /// Sent orders by number; the first number is [`FIRST_ID`].
     sent: Vec<Sent>,
     counts: Counts,
-    /// Numbers in ExecID(17) of the latest first report, and of the latest trade.
+    /// Numbers in the ExecID(17) of the latest order's first report, and of the latest trade.
     last_order: u64,
     last_trade: u64,
     first_wrong: Option<String>,
 }
 
 impl Book {
-    /// Records an order that was passed to the engine.
+    /// Records an order that was passed to the engine for sending.
     pub(super) fn sent(&mut self, order: &Order) {
-        // Orders in between were created but never sent.
+        // Numbers between the previous order and this order belong to orders that were created but
+        // never sent.
         let Order { together, price_millis, quantity, .. } = *order;
         let stands = Stands::Done;
         let never = Sent { together: 0, price_millis: 0, quantity: 0, left: 0, stands };
@@ -84,7 +85,7 @@ impl Book {
         self.counts
     }
 
-    /// Processes a report.
+    /// Checks and counts a report.
     pub(super) fn reported(&mut self, report: &Message<'_>) {
         self.counts.reports += 1;
         if let Err(why) = self.judge(report) {
@@ -92,7 +93,7 @@ impl Book {
         }
     }
 
-    /// Counts a fault.
+    /// Counts a fault, and keeps the reason of the first fault.
     pub(super) fn wrong(&mut self, why: &str) {
         self.counts.wrong += 1;
         if self.first_wrong.is_none() {
@@ -162,7 +163,7 @@ impl Book {
         (u64::from(order.together) == together).then_some(order)
     }
 
-    /// Compares the reports so far with the expectation.
+    /// Returns the self-check of all reports so far.
     pub(super) fn check(&self) -> Check {
         let expected = Expected::of_an_order();
         let Counts { orders, reports, .. } = self.counts;
@@ -176,7 +177,8 @@ impl Book {
     }
 }
 
-/// Checks that a number follows the last one. Otherwise a report was lost or duplicated.
+/// Checks that `number` follows `last`. A gap or a repetition means that a report was lost or
+/// duplicated.
 fn follows(last: &mut u64, number: Option<u64>, what: &str) -> Result<(), String> {
     let number = number.ok_or_else(|| format!("the ExecID(17) of a {what} has no number"))?;
     match std::mem::replace(last, number) {
@@ -185,23 +187,23 @@ fn follows(last: &mut u64, number: Option<u64>, what: &str) -> Result<(), String
     }
 }
 
-/// The self-check of a run.
+/// The self-check of a run: report counts, expectation and faults.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Check {
     #[serde(flatten)]
     pub(super) counts: Counts,
-    /// Expected mean of reports per order.
+    /// Expected mean number of reports per order.
     pub(super) expected_per_order: f64,
-    /// Standard deviation of that mean.
+    /// Standard deviation of the mean number of reports per order.
     pub(super) deviation_per_order: f64,
-    /// Distance of the report count from its expectation, in standard deviations.
+    /// Difference between the actual and the expected number of reports, in standard deviations.
     pub(super) deviations: f64,
-    /// The first fault.
+    /// The reason of the first wrong report.
     pub(super) first_wrong: Option<String>,
 }
 
 impl Check {
-    /// Returns the faults; empty if there are none.
+    /// Returns the faults; empty if all reports are right.
     pub(super) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let Counts { orders, open, wrong, .. } = self.counts;
@@ -255,7 +257,7 @@ mod tests {
     use crate::scenarios::hftest::orders::Maker;
     use crate::scenarios::hftest::replies::Replies;
 
-    /// Returns a book of sent orders, and all their reports as frames.
+    /// Returns a book of sent orders, and the frames of all reports for these orders.
     fn answered(count: u32) -> (Book, Vec<Vec<u8>>) {
         let (mut maker, mut replies) = (Maker::new(1), Replies::new(2, true));
         let (mut book, mut reports) = (Book::default(), Vec::new());
@@ -311,7 +313,7 @@ mod tests {
         for n in 0..reports.len() {
             let (mut book, mut fewer) = answered(60);
             fewer.remove(n);
-            // A missing last report shows only by the open order.
+            // If the last report is missing, only the open order reveals the loss.
             assert!(!check_of(&mut book, &fewer).faults().is_empty(), "without report {n}");
             let (mut book, mut more) = answered(60);
             more.insert(n, more[n].clone());

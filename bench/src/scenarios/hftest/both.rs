@@ -7,16 +7,16 @@ use super::figures::{Side, Timing};
 use super::server::LISTENING;
 use super::{Args, client, say, server};
 
-/// The measurements of both sides.
+/// The measurements of client and server.
 pub(super) struct Run {
     pub(super) client: client::Figures,
     pub(super) server: server::Figures,
-    /// The faults; empty without a fault.
+    /// The faults; empty if the run was right.
     pub(super) faults: Vec<String>,
 }
 
-/// Starts both sides, sends all orders, and checks the reports. With `shows` their output is
-/// printed.
+/// Starts both sides, sends all orders, and checks the reports. If `shows`, the output of both
+/// sides is printed.
 pub(super) fn run(args: &Args, shows: bool) -> Result<Run, String> {
     let (client, server) = play(args, shows)?;
     let mut faults = client.check.faults();
@@ -42,19 +42,19 @@ pub(super) fn run(args: &Args, shows: bool) -> Result<Run, String> {
 }
 
 impl Run {
-    /// Returns the mean of both sides, with equal weights as on the page.
+    /// Returns the mean of client and server, with equal weights as on the page.
     pub(super) fn mean(&self, of: fn(&Side) -> f64) -> f64 {
         f64::midpoint(of(&self.client.side), of(&self.server.side))
     }
 
-    /// Returns the nanoseconds per message over both sides.
+    /// Returns the nanoseconds per message, over client and server.
     pub(super) fn ns(&self, of: fn(&Side) -> Timing) -> f64 {
         let sides = [&self.client.side, &self.server.side].map(of);
         let sum = |part: fn(Timing) -> f64| sides.map(part).iter().sum::<f64>();
         1e9 * sum(|timing| timing.secs) / sum(|timing| timing.msgs as f64).max(1.0)
     }
 
-    /// Returns the mean microseconds of encoding, over both sides.
+    /// Returns the mean encoding time of client and server, in microseconds.
     pub(super) fn encode_us(&self) -> f64 {
         self.mean(|side| side.encode.us())
     }
@@ -68,7 +68,7 @@ impl Run {
     }
 }
 
-/// Runs both sides to their end.
+/// Runs client and server to their end. Returns the figures of both sides.
 fn play(args: &Args, shows: bool) -> Result<(client::Figures, server::Figures), String> {
     let mut command = role(args, "server")?;
     command.args(["--address", "127.0.0.1:0", "--seed", &args.seed.wrapping_add(1).to_string()]);
@@ -83,8 +83,8 @@ fn play(args: &Args, shows: bool) -> Result<(client::Figures, server::Figures), 
     command.args(["--preload", &args.orders.to_string()]);
     command.args(["--patience", &args.patience.to_string()]);
     let mut client = Process::start("the client", &mut command)?;
-    // A side may end at its key, before the rest of the line is written; a side that ended early
-    // has no figures.
+    // A side exits at its key, possibly before the rest of the line is written. If a side exits
+    // early, its figures are missing, which is an error later.
     let _ = client.say("a\nx");
     let client_figures = figures(&mut client, shows)?;
     let _ = server.say("x");
@@ -93,7 +93,7 @@ fn play(args: &Args, shows: bool) -> Result<(client::Figures, server::Figures), 
     Ok((client_figures, server_figures))
 }
 
-/// Returns the command for this program as one side.
+/// Returns the command that starts this program as client or server.
 fn role(args: &Args, role: &str) -> Result<Command, String> {
     let program = std::env::current_exe().map_err(|why| why.to_string())?;
     let mut command = Command::new(program);
@@ -105,7 +105,7 @@ fn role(args: &Args, role: &str) -> Result<Command, String> {
     Ok(command)
 }
 
-/// Prints the output of a side, if `shows`, until its figures arrive.
+/// Reads the output of a side until its figures arrive; prints the output if `shows`.
 fn figures<T: serde::de::DeserializeOwned>(side: &mut Process, shows: bool) -> Result<T, String> {
     loop {
         let line = side.line()?;

@@ -1,6 +1,7 @@
 //! The client: an initiator that creates orders, sends them, and checks the reports.
 //!
-//! One thread does everything: it sends some orders, lets the engine read, and polls the keys.
+//! Invariant: one thread does all work. In turn, the thread sends some orders, lets the engine
+//! read, and polls the keys.
 
 mod session;
 
@@ -20,19 +21,19 @@ use super::orders::{ADDRESS, Maker, Order};
 use super::say;
 use session::Session;
 
-/// Orders that are sent together, in one write.
+/// Number of orders that are sent in one write.
 pub(super) const TOGETHER: usize = 64;
-/// Limit of orders without reports. The data of both sides then fits into their stores, and can be
-/// resent after a broken connection. A client that keeps up never reaches this limit.
+/// Maximum number of orders without reports. The data of both sides then fits into their stores,
+/// and can be resent after a lost connection. A client that keeps up never reaches this limit.
 pub(super) const UNDER_WAY_MAX: u64 = 16_384;
-/// Reads between two such writes, as long as bytes arrive.
+/// Maximum number of reads between two writes; the client reads only while bytes arrive.
 pub(super) const READS: usize = 8;
-/// Wait for keys when idle, in milliseconds.
+/// Time in milliseconds for which an idle client waits for keys.
 const WAIT_MS: u64 = 2;
-/// Interval at which the counts on a terminal change, in nanoseconds.
+/// Interval in nanoseconds between updates of the counts on a terminal.
 const SHOWN_EVERY_NS: u64 = 200_000_000;
 
-/// Sends orders, and checks what they are answered.
+/// Sends orders, and checks the reports that the server returns.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "Examples:
   transfix bench hftest client --preload 500000
@@ -46,30 +47,30 @@ At the end of a session its times of encoding and decoding are printed, and writ
 `client`; at the end of the program the reports are counted and checked.
 Exit code: 0 done, 1 failed: no connection, or a check that did not pass; 2 wrong usage.")]
 pub(crate) struct Args {
-    /// Where the server listens.
+    /// Address of the server.
     #[arg(long, default_value = ADDRESS)]
     pub(super) address: String,
-    /// Orders that are made before any key is read.
+    /// Number of orders that the client creates before it reads keys.
     #[arg(long, short, default_value_t = 0,
           value_parser = value_parser!(u32).range(..=i64::from(NUMBER_MAX)))]
     preload: u32,
-    /// Connect again when the connection is cut, and go on: nothing is lost or sent twice.
+    /// Reconnect after a lost connection and continue; no order is lost or sent twice.
     #[arg(long, short)]
     pub(super) reliable: bool,
-    /// The seed of the random numbers: quantities and prices.
+    /// The seed of the random quantities and prices.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Validate the values of code fields too: needs a server with --valid.
+    /// Also validate the values of code fields, which needs a server with `--valid`.
     #[arg(long)]
     pub(super) valid: bool,
-    /// Give up when no report has come for so many seconds, or nobody lets us log on.
+    /// Abandon the run after this many seconds without a report or without a logon.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = value_parser!(u64)
           .range(1..=86_400))]
     pub(super) patience: u64,
     /// Directory for the file `client`.
     #[arg(long, value_name = "DIR", default_value = ".")]
     log_dir: PathBuf,
-    /// Print how times are spread: below 1, 3, 5, 10, 20, 50, 100, 1,000 µs, and the rest.
+    /// Print the distribution of times: below 1, 3, 5, 10, 20, 50, 100, 1,000 µs, and above.
     #[arg(long)]
     histogram: bool,
     /// Print the figures as one line of JSON at the end.
@@ -81,17 +82,17 @@ pub(crate) struct Args {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Figures {
     pub(super) check: Check,
-    /// Time from the first order to the last report, over all rounds.
+    /// Time from the first order to the last report in seconds, summed over all rounds.
     pub(super) secs: f64,
     pub(super) side: Side,
 }
 
-/// Orders that are being sent, or lack reports.
+/// The orders of the current round, which are unsent or lack reports.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    /// Number of requested orders, until all are sent and reported.
+    /// Number of orders requested by keys since the round began.
     asked: u64,
-    /// Start of the round; `None` once all reports have arrived.
+    /// Start time of the round in nanoseconds; `None` after all reports have arrived.
     begun_ns: Option<u64>,
 }
 
@@ -100,16 +101,17 @@ struct Client<'a> {
     session: Session,
     maker: Maker,
     preloaded: VecDeque<Order>,
-    /// Preloaded orders to send.
+    /// Preloaded orders that wait to be sent.
     outgoing: VecDeque<Order>,
-    /// Orders to create and send one by one: their number, and the size of their batch.
+    /// Orders to create and send one by one, as pairs: the number of orders, and the size of their
+    /// batch.
     fresh: VecDeque<(u32, u32)>,
     round: Round,
     busy_ns: u64,
     shows_at_ns: u64,
 }
 
-/// Connects, and executes the keys. Returns true if all reports are right.
+/// Connects to the server, and executes the keys. Returns true if all reports are right.
 pub(super) fn run(args: &Args) -> Result<bool, String> {
     let session = Session::start(args)?;
     let inputs = Inputs::open()?;
@@ -125,7 +127,8 @@ pub(super) fn run(args: &Args) -> Result<bool, String> {
         shows_at_ns: 0,
     };
     let done = client.play(&inputs);
-    // Restores the terminal before Ctrl-C.
+    // Dropping the inputs restores the terminal, because Ctrl-C may end the program during the
+    // logout.
     drop(inputs);
     client.hide_counts();
     let written = client.end();
@@ -236,7 +239,7 @@ impl Client<'_> {
         say(&format!("{} NewOrderSingle msgs preloaded.", self.preloaded.len()))
     }
 
-    /// Sends some orders and reads received reports. Returns true if anything happened.
+    /// Sends some orders and reads the received reports. Returns true if anything was sent or read.
     fn step(&mut self) -> Result<bool, String> {
         let mut moved = self.session.may_send() && self.send_some()?;
         for _ in 0..READS {
@@ -271,7 +274,7 @@ impl Client<'_> {
         Ok(sent > 0)
     }
 
-    /// Reports when all orders are sent, and when all reports have arrived.
+    /// Prints a line when all orders of the round are sent, and when all reports have arrived.
     fn note_round(&mut self) -> Result<(), String> {
         if self.round.asked > 0 && self.outgoing.is_empty() && self.fresh.is_empty() {
             let (sent, left) = (std::mem::take(&mut self.round.asked), self.preloaded.len());
@@ -295,7 +298,7 @@ impl Client<'_> {
         self.round.begun_ns.is_some()
     }
 
-    /// Shows the counts on a terminal, in a line that the next one replaces.
+    /// Shows the counts on a terminal, in a line that the next call overwrites.
     fn show_counts(&mut self) {
         let now_ns = monotonic_ns();
         if now_ns >= self.shows_at_ns && self.is_busy() && stderr().is_terminal() {
@@ -320,7 +323,7 @@ impl Client<'_> {
         Figures { check: self.session.check(), secs, side: self.session.side() }
     }
 
-    /// Prints the times so far, and writes them to the file.
+    /// Prints the times so far, and writes them to the file of the client.
     fn show_figures(&self, figures: &Figures) -> Result<(), String> {
         figures.side.write(&self.args.log_dir, "client")?;
         if self.args.figures {
@@ -330,7 +333,7 @@ impl Client<'_> {
         say(&format!("{}{}", side.lines(""), side.rest("", self.args.histogram).trim_end()))
     }
 
-    /// Logs out, and prints the outcome of all orders.
+    /// Logs out, and prints the outcome of all orders. Returns true if all reports are right.
     fn end(&mut self) -> Result<bool, String> {
         let logged_out = self.session.stop();
         let figures = self.figures();
@@ -346,7 +349,7 @@ impl Client<'_> {
     }
 }
 
-/// Continue or end the program.
+/// The effect of a key: the program continues or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Goes {
     On,

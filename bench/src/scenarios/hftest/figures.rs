@@ -1,4 +1,4 @@
-//! The measurements of a side: times of encoding and decoding, and memory.
+//! The measurements of one side: encoding times, decoding times, and memory.
 
 use std::fmt::{self, Write};
 use std::path::Path;
@@ -6,10 +6,11 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use transfix::{Latency, LatencyHistogram, LatencyStage};
 
-/// Upper ends of the histogram's columns in microseconds; a last column has the rest.
+/// Upper limits of the histogram's columns in microseconds; an additional column counts longer
+/// times.
 const COLUMNS_US: [u64; 8] = [1, 3, 5, 10, 20, 50, 100, 1_000];
 
-/// Explains the parts of the encoding and decoding times.
+/// The text that explains which work the encoding and decoding times include.
 pub(super) const EXPLAINED: &str = "\
 Decode: of each message that came, those of the session layer too, from the read, or the message
 before it, until the application is called: framing, fields, CheckSum(10), session layer and
@@ -21,7 +22,7 @@ order and drawing random numbers are in it (latency point encoded).
 Messages of the session layer are not in the time of encoding. A time is known to 3 %; while another
 program has the CPU it goes on.";
 
-/// A sum of times.
+/// A total time and the number of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Timing {
     pub(super) secs: f64,
@@ -38,18 +39,18 @@ impl Timing {
         Self { secs: times.mean_ns() * msgs as f64 / 1e9, msgs }
     }
 
-    /// Returns the microseconds per message.
+    /// Returns the microseconds per message of this total.
     pub(super) fn us(self) -> f64 {
         self.secs * 1e6 / self.msgs.max(1) as f64
     }
 
-    /// Adds the time per message of `other` to each message of this sum.
+    /// Adds the time per message of `other` to each message of this total.
     fn with_each(self, other: Self) -> Self {
         Self { secs: self.secs + other.us() / 1e6 * self.msgs as f64, msgs: self.msgs }
     }
 }
 
-/// In the form of the published page.
+/// Formats the total like the published page.
 impl fmt::Display for Timing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { secs, msgs } = *self;
@@ -62,14 +63,14 @@ impl fmt::Display for Timing {
     }
 }
 
-/// The distribution of a latency point's times.
+/// The distribution of the times at one latency point.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Spread {
     pub(super) point: String,
-    /// Below 1, 3, 5, 10, 20, 50, 100, 1,000 µs, and the rest.
+    /// Number of times below 1, 3, 5, 10, 20, 50, 100, 1,000 µs, and above.
     pub(super) counts: [u64; COLUMNS_US.len() + 1],
     pub(super) mean_ns: f64,
-    /// Median in nanoseconds.
+    /// Median time in nanoseconds.
     pub(super) p50_ns: u64,
 }
 
@@ -84,13 +85,13 @@ impl Spread {
     }
 }
 
-/// The figures of one side.
+/// The figures of one side, client or server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Side {
     pub(super) encode: Timing,
     pub(super) decode: Timing,
-    /// Sums of the medians of their points, in microseconds. Time without a CPU does not change
-    /// medians.
+    /// Sum of the medians of the encoding's latency points, in microseconds. Pauses without a CPU
+    /// do not change medians.
     pub(super) encode_p50_us: f64,
     pub(super) decode_p50_us: f64,
     pub(super) spreads: Vec<Spread>,
@@ -99,8 +100,8 @@ pub(super) struct Side {
 }
 
 impl Side {
-    /// Computes the figures. `fields` is the time for writing fields, if the engine's times exclude
-    /// it.
+    /// Computes the figures from the engine's latencies. `fields` is the time for writing fields,
+    /// if the engine's times exclude that work.
     pub(super) fn of(latency: &Latency, fields: Timing) -> Self {
         use LatencyStage::{Encoded, Found, Session};
         let timing = |stage| Timing::of(latency.stage(stage));
@@ -116,18 +117,18 @@ impl Side {
         }
     }
 
-    /// Returns the two lines of the published page, each after `prefix`.
+    /// Returns the two lines of the published page, for encoding and decoding, each after `prefix`.
     pub(super) fn lines(&self, prefix: &str) -> String {
         format!("{prefix}Encode: {}\n{prefix}Decode: {}\n", self.encode, self.decode)
     }
 
-    /// Writes the two lines into a file.
+    /// Writes the two lines of the published page into the file `name`.
     pub(super) fn write(&self, dir: &Path, name: &str) -> Result<(), String> {
         let path = dir.join(name);
         std::fs::write(&path, self.lines("")).map_err(|why| format!("{}: {why}", path.display()))
     }
 
-    /// Returns the histogram as a table, if requested, and the memory.
+    /// Returns the lines about memory and, if requested, the histogram as a table.
     pub(super) fn rest(&self, prefix: &str, histogram: bool) -> String {
         let mut text = String::new();
         // Writing into a String never fails.
@@ -150,7 +151,7 @@ impl Side {
     }
 }
 
-/// Returns the highest memory use of this process, from `/proc/self/status`.
+/// Returns the peak memory use of this process in KiB, from `/proc/self/status`.
 fn memory_max_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -173,7 +174,7 @@ mod tests {
     #[test]
     fn what_is_timed_elsewhere_counts_for_each_message() {
         let engine = Timing { secs: 2.0, msgs: 1_000 };
-        // More messages were prepared than sent.
+        // The client has written the fields of more orders than it sent.
         let fields = Timing { secs: 1.5, msgs: 1_500 };
         assert_eq!(engine.with_each(fields), Timing { secs: 3.0, msgs: 1_000 });
         assert_eq!(engine.with_each(Timing::default()), engine);

@@ -1,6 +1,6 @@
-//! The floor: the same number of bytes over a bare socket. One thread sends orders as the client
-//! does. Another splits them by BodyLength(9) and writes the server's number of reports, once per
-//! read.
+//! The floor: the same number of bytes over a bare socket. The client's thread sends orders as the
+//! client does. The server's thread splits orders by BodyLength(9), and writes the server's number
+//! of reports once per read.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -17,35 +17,35 @@ use super::client::{READS, TOGETHER, UNDER_WAY_MAX};
 use super::orders::Maker;
 use super::replies::Replies;
 
-/// Bytes of one read, on both sides.
+/// Size of the read buffer on both sides, in bytes.
 const READ_BYTES: usize = 64 << 10;
 
-/// Number of different orders, sent in turn.
+/// Number of different orders that the floor sends in turn.
 const ORDERS: usize = 16;
 
-/// The bytes that the floor sends.
+/// The bytes that the floor sends in both directions.
 pub(super) struct Floor {
-    /// Whole messages, sent in turn.
+    /// Complete orders, sent in turn.
     orders: Vec<Vec<u8>>,
-    /// The first report of an order, and one of a trade.
+    /// The first report for an order, sent once per order.
     first: Vec<u8>,
     trade: Vec<u8>,
-    /// Number of reports for each order.
+    /// Number of reports for each order, by the order's position.
     reports: Vec<u8>,
 }
 
-/// The measurements of one slice.
+/// The measurements of one slice of the floor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slice {
-    /// Time from the first order to the last report.
+    /// Time from the first order to the last report, in seconds.
     pub(super) secs: f64,
-    /// The 99th percentile of the times between groups of finished orders.
+    /// The 99th percentile of the times between groups of finished orders, in nanoseconds.
     pub(super) p99_ns: f64,
 }
 
 impl Floor {
-    /// Creates the orders of a client with this seed, and its server's number of reports for each.
-    /// Their lengths are those in the middle of the run.
+    /// Creates the orders of a client with this seed, and the server's number of reports for each
+    /// order. Message lengths are those in the middle of the run.
     pub(super) fn new(orders: u32, seed: u64) -> Result<Self, String> {
         let mut client = Header::new(b"FIX.4.2", b"49=DLD_TEX\x0156=TEX_DLD\x01");
         let mut server = Header::new(b"FIX.4.2", b"49=TEX_DLD\x0156=DLD_TEX\x01");
@@ -108,7 +108,7 @@ impl Floor {
         })
     }
 
-    /// Runs the server until the client disconnects.
+    /// Plays the server until the client disconnects.
     fn answer(&self, mut stream: TcpStream) -> io::Result<()> {
         let (mut frames, mut reports) = (Frames::default(), self.reports.iter());
         let (mut input, mut output) = (vec![0; READ_BYTES], Vec::new());
@@ -127,11 +127,11 @@ impl Floor {
         }
     }
 
-    /// Runs the client.
+    /// Plays the client: sends all orders and counts the reports.
     fn send(&self, mut stream: TcpStream) -> io::Result<Slice> {
         let orders = self.reports.len();
         let (mut sent, mut done) = (0, 0);
-        // Number of reports received for the unfinished order.
+        // Number of reports received for the oldest unfinished order.
         let mut come = 0;
         let (mut frames, mut input) = (Frames::default(), vec![0; READ_BYTES]);
         let (mut output, mut left) = (Vec::new(), 0);
@@ -176,13 +176,13 @@ impl Floor {
             }
         }
         let secs = (monotonic_ns() - begun_ns) as f64 / 1e9;
-        // A run of few orders has no gaps to measure.
+        // With few orders there are no gaps between groups, so the total time is used instead.
         let p99_ns = if gaps.is_empty() { secs * 1e9 } else { quantile(&gaps, 0.99) };
         Ok(Slice { secs, p99_ns })
     }
 }
 
-/// Returns the number of bytes, or `None` if the call would block.
+/// Returns the number of transferred bytes, or `None` if the call would block.
 fn unless_blocked(done: io::Result<usize>) -> io::Result<Option<usize>> {
     match done {
         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),

@@ -1,4 +1,4 @@
-//! Standard input, key by key, and signals that end the program.
+//! Reads keys from standard input, and signals that end the program.
 //!
 //! Invariant: the terminal is restored when the program ends, even by a signal or a panic.
 
@@ -10,34 +10,34 @@ use std::time::Duration;
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// An input of the program.
+/// An event from the user: a key, the end of the input, or a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Input {
     Byte(u8),
-    /// The input has ended.
+    /// Standard input has ended.
     End,
-    /// SIGINT, SIGTERM or SIGHUP.
+    /// SIGINT, SIGTERM or SIGHUP arrived.
     Signal,
 }
 
-/// Standard input, read by a separate thread.
+/// The channel of inputs from the thread that reads standard input.
 pub(super) struct Inputs {
     received: Receiver<Input>,
-    /// Keeps the channel open after the end of the input.
+    /// A sender that keeps the channel open after standard input has ended.
     _sender: Sender<Input>,
     signalled: Arc<AtomicBool>,
     terminal: Option<Terminal>,
 }
 
 impl Inputs {
-    /// Switches a terminal to single keys, and reads keys and signals.
+    /// Switches a terminal to single keys, and starts the threads that read keys and signals.
     pub(super) fn open() -> Result<Self, String> {
         let terminal = if stdin().is_terminal() { Some(Terminal::single_keys()?) } else { None };
         let signalled = Arc::new(AtomicBool::new(false));
         let (seen, before) = (Arc::clone(&signalled), terminal.as_ref().map(|t| t.before.clone()));
         let handler = move || {
             if seen.swap(true, Ordering::Relaxed) {
-                // A second signal ends a program that does not end by itself.
+                // A second signal ends the program, if the first signal did not.
                 before.iter().for_each(restore);
                 std::process::exit(1);
             }
@@ -59,18 +59,18 @@ impl Inputs {
         Ok(Self { received, _sender: sender, signalled, terminal })
     }
 
-    /// Returns true if keys come from a terminal.
+    /// Returns true if the keys come from a terminal.
     pub(super) const fn is_terminal(&self) -> bool {
         self.terminal.is_some()
     }
 
-    /// Returns true if a signal has arrived.
+    /// Returns true if a terminating signal has arrived.
     pub(super) fn is_signalled(&self) -> bool {
         self.signalled.load(Ordering::Relaxed)
     }
 
-    /// Returns the next input, or `None` if none arrives within `wait_ms` milliseconds. A signal is
-    /// returned each time.
+    /// Returns the next input, or `None` if none arrives within `wait_ms` milliseconds. After a
+    /// signal, each call returns the signal.
     pub(super) fn next(&self, wait_ms: u64) -> Option<Input> {
         if self.is_signalled() {
             return Some(Input::Signal);
@@ -79,7 +79,7 @@ impl Inputs {
     }
 }
 
-/// A terminal with single keys and without echo.
+/// A terminal in single-key mode without echo, with the settings to restore.
 struct Terminal {
     before: Termios,
 }
@@ -89,7 +89,8 @@ impl Terminal {
         let failed = |why| format!("the terminal: {why}");
         let before = tcgetattr(stdin()).map_err(failed)?;
         let mut single = before.clone();
-        // Ctrl-C still sends a signal, and the output of line ends is unchanged.
+        // The other modes stay: Ctrl-C still sends a signal, and line ends are still translated on
+        // output.
         single.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
         tcsetattr(stdin(), OptionalActions::Now, &single).map_err(failed)?;
         Ok(Self { before })
@@ -103,6 +104,6 @@ impl Drop for Terminal {
 }
 
 fn restore(before: &Termios) {
-    // A closed terminal needs no restoring.
+    // Restoring fails only on a closed terminal, which needs no restoring.
     let _ = tcsetattr(stdin(), OptionalActions::Now, before);
 }

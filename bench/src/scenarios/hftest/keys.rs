@@ -1,38 +1,38 @@
-//! The keys of the program: the command of each key, and the numbers that some keys ask for.
+//! Maps keys to commands, and reads the numbers that some commands need.
 //!
-//! A terminal delivers single keys, which this program echoes. Otherwise keys arrive as lines, such
-//! as `a`, `p 500`, or `p` with `500` on the next line.
+//! A terminal delivers single keys, which this program echoes. Without a terminal, keys arrive as
+//! lines, such as `a`, `p 500`, or `p` with `500` on the next line.
 
 use std::fmt::Write;
 
-/// The command of a key.
+/// The command that a key selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Help,
     SendOne,
     SendMany(u32),
     SendAll,
-    /// Creates this many orders, then sends them.
+    /// Creates this many orders first, then sends all of them.
     Batch(u32),
     Preload(u32),
     LogOut,
     Exit,
 }
 
-/// A key, its help, and its action.
+/// A key, its help text, and its action.
 type Row = (u8, &'static str, Answer);
 
-/// Creates a command from the entered number.
+/// A function that creates a command from the entered number.
 type Then = fn(u32) -> Command;
 
 #[derive(Clone, Copy)]
 pub(super) enum Answer {
     Is(Command),
-    /// The purpose of the number.
+    /// The key asks for a number: a text with its purpose, and the command to create.
     Asks(&'static str, Then),
 }
 
-/// The client's keys, as on the published page.
+/// The keys of the client, as on the published page.
 pub(super) const CLIENT: &[Row] = &[
     (b'?', "Help", Answer::Is(Command::Help)),
     (b'N', "Send n NewOrderSingle msgs", Answer::Asks("to send", Command::SendMany)),
@@ -55,28 +55,28 @@ pub(super) const SERVER: &[Row] = &[
     (b'x', "Exit", Answer::Is(Command::Exit)),
 ];
 
-/// The largest accepted number.
+/// The largest number that may be entered.
 pub(super) const NUMBER_MAX: u32 = 10_000_000;
 const BACKSPACE: [u8; 2] = [8, 127];
 const ESCAPE: u8 = 27;
 /// Ctrl-D.
 const END: u8 = 4;
 
-/// The result of a key.
+/// The result of processing a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     Nothing,
     Command(Command),
-    /// The key is unknown.
+    /// The key is unknown; the text says so.
     Wrong(String),
 }
 
 /// Reads keys.
 pub(super) struct Keys {
     rows: &'static [Row],
-    /// True if the program must echo keys.
+    /// True if keys come from a terminal, so that the program echoes them.
     is_terminal: bool,
-    /// The number being typed, and its purpose.
+    /// The command that waits for a number, and the digits typed so far.
     asked: Option<(Then, String)>,
 }
 
@@ -85,12 +85,12 @@ impl Keys {
         Self { rows, is_terminal, asked: None }
     }
 
-    /// Returns true if keys come from a terminal.
+    /// Returns true if the keys come from a terminal.
     pub(super) const fn is_terminal(&self) -> bool {
         self.is_terminal
     }
 
-    /// Returns the table of keys.
+    /// Returns the help text: a table of keys.
     pub(super) fn help(&self) -> String {
         let mut text = "Key     Command\n===     =======\n".to_owned();
         for (key, what, _) in self.rows {
@@ -100,7 +100,7 @@ impl Keys {
         text
     }
 
-    /// Processes a key or a byte; the echo goes to `screen`.
+    /// Processes one byte of input, and appends its echo to `screen`.
     pub(super) fn byte(&mut self, byte: u8, screen: &mut String) -> Heard {
         match self.asked.take() {
             Some((then, digits)) => self.digit(byte, then, digits, screen),
@@ -165,7 +165,7 @@ impl Keys {
 mod tests {
     use super::*;
 
-    /// Returns the results of these keys, and the echoed text.
+    /// Returns the results of the keys in `text`, and the echoed text.
     fn heard(is_terminal: bool, text: &str) -> (Vec<Heard>, String) {
         let (mut keys, mut screen) = (Keys::new(CLIENT, is_terminal), String::new());
         let all = text.bytes().map(|byte| keys.byte(byte, &mut screen));

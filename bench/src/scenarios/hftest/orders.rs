@@ -1,7 +1,7 @@
-//! The orders of the scenario: their values, and their encoding.
+//! The orders of the scenario hftest: their values and their encoding.
 //!
-//! A preloaded order is a value of 24 bytes. It is encoded when sent, so the encoding time is
-//! complete.
+//! A preloaded order is a value of 24 bytes. The order is encoded when sent, so the measured
+//! encoding time is complete.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use transfix::{Body, Decimal, Tag, Timestamp, tag};
 pub(super) const CLIENT: &str = "DLD_TEX";
 /// SenderCompID(49) of the server.
 pub(super) const SERVER: &str = "TEX_DLD";
-/// The server's address on the published page.
+/// The address of the server, as on the published page.
 pub(super) const ADDRESS: &str = "127.0.0.1:11002";
-/// HeartBtInt(108) of the published page.
+/// HeartBtInt(108), as on the published page.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
-/// Largest quantity; the smallest is 1.
+/// Largest OrderQty(38) of an order; the smallest is 1.
 pub(super) const QUANTITY_MAX: u16 = 10_000;
-/// Prices are 1.000 to 500.000.
+/// The range of prices in thousandths: 1.000 to 500.000.
 const PRICE_MILLIS: (u32, u32) = (1_000, 500_000);
 /// Symbol(55) of all orders.
 pub(super) const SYMBOL: &[u8] = b"BHP";
@@ -47,11 +47,11 @@ impl Random {
 /// The values of one NewOrderSingle(D).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Order {
-    /// Time of creation: TransactTime(60).
+    /// Creation time, sent as TransactTime(60).
     pub(super) made: Timestamp,
-    /// First number of its ClOrdID(11).
+    /// Number of the order, the first number in its ClOrdID(11).
     pub(super) id: u32,
-    /// Second number of its ClOrdID(11): the number of orders in its batch.
+    /// Number of orders in the order's batch, the second number in its ClOrdID(11).
     pub(super) together: u32,
     /// Price(44) in thousandths.
     pub(super) price_millis: u32,
@@ -60,7 +60,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Writes its fields as the published page shows them.
+    /// Writes the fields of the order, in the order of the published page.
     pub(super) fn write(&self, body: &mut Body<'_>) {
         let mut id = Id::new("ord", self.id.into());
         id.push(b"-").number(self.together.into());
@@ -76,12 +76,12 @@ impl Order {
     }
 }
 
-/// Returns the Price(44) of this many thousandths.
+/// Converts thousandths into a Price(44).
 pub(super) const fn price(millis: u32) -> Decimal {
     Decimal::new(millis as i64, 3)
 }
 
-/// Creates orders, each with a unique ClOrdID(11).
+/// Creates orders with unique ClOrdID(11)s.
 #[derive(Debug)]
 pub(super) struct Maker {
     random: Random,
@@ -104,7 +104,7 @@ impl Maker {
     }
 }
 
-/// The text of an identifier: a word and numbers.
+/// The text of an identifier, a word followed by numbers, built without allocation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Id {
     bytes: [u8; Self::ROOM],
@@ -112,7 +112,8 @@ pub(super) struct Id {
 }
 
 impl Id {
-    /// Space for `exec` and a number of 20 digits, or `ord` and two of 10.
+    /// Capacity in bytes: enough for `exec` and a number of 20 digits, or `ord` and two numbers of
+    /// 10.
     const ROOM: usize = 24;
 
     pub(super) fn new(word: &str, number: u64) -> Self {
@@ -143,7 +144,7 @@ impl Id {
     }
 }
 
-/// Returns the number after a word: 12 for `exec12`.
+/// Returns the number that follows `word` in `id`: 12 for `exec12`.
 pub(super) fn number_of(id: &[u8], word: &str) -> Option<u64> {
     std::str::from_utf8(id.strip_prefix(word.as_bytes())?).ok()?.parse().ok()
 }
@@ -184,7 +185,7 @@ mod tests {
         let quantities: Vec<u16> = all.iter().map(|order| order.quantity).collect();
         assert_eq!(quantities.iter().min().zip(quantities.iter().max()), Some((&1, &10_000)));
         let mean = quantities.iter().map(|n| f64::from(*n)).sum::<f64>() / 100_000.0;
-        // One standard deviation of the mean is 9.1.
+        // The mean of the quantities has a standard deviation of 9.1, so 50 is a safe limit.
         assert!((mean - 5_000.5).abs() < 50.0, "{mean}");
         let prices = all.iter().map(|order| order.price_millis);
         let (least, most) = prices.fold((u32::MAX, 0), |(a, b), p| (a.min(p), b.max(p)));

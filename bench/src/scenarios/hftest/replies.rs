@@ -1,4 +1,4 @@
-//! The server's answers to an order.
+//! The server's replies: decides how many reports answer an order, and writes them.
 //!
 //! The first report confirms, cancels or rejects the order, each with probability 1/3. A confirmed
 //! order is filled by trades of random sizes.
@@ -7,7 +7,7 @@ use transfix::{Body, Decimal, Message, Reject, Timestamp, tag};
 
 use super::orders::{Id, LAST_CAPACITY, REPORT_TO_EXCH, Random};
 
-/// OrdStatus(39) of the first report of an order.
+/// The OrdStatus(39) values among which the first report of an order chooses.
 const FIRST: [u8; 3] = [NEW, CANCELED, REJECTED];
 const NEW: u8 = b'0';
 const PARTIALLY_FILLED: u8 = b'1';
@@ -15,13 +15,13 @@ const FILLED: u8 = b'2';
 const CANCELED: u8 = b'4';
 const REJECTED: u8 = b'8';
 
-/// The server's state for all orders.
+/// The server's state for its replies: random numbers and the numbers in its identifiers.
 #[derive(Debug)]
 pub(super) struct Replies {
     random: Random,
-    /// Number of received orders.
+    /// Number of received orders, used in OrderID(37).
     orders: u64,
-    /// Number of trades.
+    /// Number of trades so far, used in ExecID(17).
     trades: u64,
     /// LastCapacity(29).
     capacity: u8,
@@ -69,12 +69,12 @@ pub(super) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Writes its fields in the order of the published page.
+    /// Writes the fields of the report in the order of the published page.
     pub(super) fn write(&self, body: &mut Body<'_>) {
         self.write_made(body, self.order.made);
     }
 
-    /// Writes the fields with another TransactTime(60).
+    /// Writes the fields of the report with `made` as TransactTime(60).
     pub(super) fn write_made(&self, body: &mut Body<'_>, made: Timestamp) {
         let Self { order, left, .. } = self;
         body.bytes(tag::ORDER_ID, self.order_id.as_bytes())
@@ -105,14 +105,15 @@ impl Report<'_> {
 }
 
 impl Replies {
-    /// Creates the state. With `is_valid` all fields have values of FIX 4.2. Otherwise
-    /// LastCapacity(29) is 5 as on the published page, which FIX 4.2 does not have.
+    /// Creates the state from a seed. If `is_valid`, all fields have values of FIX 4.2. Otherwise
+    /// LastCapacity(29) is 5 as on the published page, a value that FIX 4.2 does not define.
     pub(super) const fn new(seed: u64, is_valid: bool) -> Self {
         let capacity = if is_valid { b'4' } else { b'5' };
         Self { random: Random::new(seed), orders: 0, trades: 0, capacity }
     }
 
-    /// Answers an order: passes each report to `send`, until one fails.
+    /// Creates the reports for an order and passes each to `send`; stops at the first error of
+    /// `send`.
     ///
     /// # Errors
     /// [`Reject`] if a field of the order is missing; the inner result is that of `send`.
@@ -157,7 +158,7 @@ mod tests {
 
     use crate::scenarios::hftest::orders::Order;
 
-    /// Returns the reports of consecutive orders, as text.
+    /// Returns the reports of 400 consecutive orders, as text.
     fn reports(is_valid: bool) -> Vec<Vec<String>> {
         let made = Timestamp::parse(b"20181227-11:20:14.000").unwrap();
         let order =

@@ -1,5 +1,5 @@
-//! A whole run: rounds in which floor, engine and optionally other codecs alternate, and their
-//! summary.
+//! Runs all rounds of the scenario hftest, in which floor, engine and optionally other codecs
+//! alternate, and summarizes the rounds.
 
 use serde::Serialize;
 
@@ -18,10 +18,10 @@ use crate::measure::{OURS, Plan, Slice};
 use crate::operation::{Operation, Set};
 use crate::ours::Ours;
 
-/// Microseconds on the published page, the mean of both sides.
+/// Mean encoding time of both sides on the published page, in microseconds.
 const ENCODE_US: f64 = 2.83;
 const DECODE_US: f64 = 5.57;
-/// The operations of the codecs in memory, with the messages of this scenario; one slice in each
+/// The codec operations that run in memory on the messages of this scenario, one slice in each
 /// round.
 const PLAN: Plan<'_> = Plan {
     operations: &[
@@ -35,7 +35,7 @@ const PLAN: Plan<'_> = Plan {
     slice: Slice::Ns(20_000_000),
 };
 
-/// One round.
+/// A round.
 struct Round {
     floor: floor::Slice,
     run: Run,
@@ -49,61 +49,62 @@ struct Report {
     passed: bool,
     faults: Vec<String>,
     rounds: RoundCount,
-    /// The following fields belong to the median round by orders per second, or to the failed
-    /// round.
+    /// `check` and the following fields belong to the round with the median orders per second, or
+    /// to the failed round.
     check: Check,
-    /// Time from the first order to the last report.
+    /// Time from the first order to the last report, in seconds.
     secs: f64,
     orders_per_s: f64,
     client: Side,
     server: Side,
-    /// Means of both sides in microseconds, with those of the published page.
+    /// Mean encoding time of both sides in microseconds.
     encode_us: f64,
     decode_us: f64,
     encode_p50_us: f64,
     decode_p50_us: f64,
     page_encode_us: f64,
     page_decode_us: f64,
-    /// The figures of all rounds; `None` if a round failed.
+    /// Medians over all rounds; `None` if a round failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     all: Option<All>,
     machine: Machine,
     settings: serde_json::Value,
 }
 
-/// Medians over the rounds.
+/// Medians over all rounds.
 #[derive(Serialize)]
 struct All {
-    /// Orders per second over the floor's bare sockets.
+    /// Orders per second of the floor, which uses bare sockets.
     floor_orders_per_s: f64,
-    /// Time of one pass over the bytes of a message.
+    /// Nanoseconds of one pass over the bytes of a message.
     floor_ns: f64,
     orders_per_s: f64,
-    /// Orders per second relative to the floor.
+    /// Orders per second of the engine, as a multiple of the floor.
     orders_ratio: Estimate,
     rows: Vec<Row>,
     not_run: Vec<String>,
 }
 
-/// One operation of one engine, on the messages of this scenario.
+/// A codec operation of one engine, on the messages of this scenario.
 #[derive(Serialize)]
 struct Row {
     framework: String,
     operation: &'static str,
     ns: f64,
-    /// Time relative to one pass over the bytes.
+    /// Time of the operation, as a multiple of one pass over the bytes.
     floor_ratio: Estimate,
-    /// Time of another engine's codec relative to ours inside the whole engine.
+    /// Time of another engine's codec, as a multiple of the time that our codec takes inside the
+    /// running engine.
     #[serde(skip_serializing_if = "Option::is_none")]
     engine_ratio: Option<Estimate>,
 }
 
-/// The engine's measurements, one value per round.
+/// The times that the running engine measures, one value per round.
 struct Inside {
     orders_per_s: Vec<f64>,
     floor_orders_per_s: Vec<f64>,
-    /// The time of a message. Orders and reports have equal weights, because the codecs process the
-    /// same mix.
+    /// Mean time of an order and a report. Orders and reports have equal weights, because the
+    /// codecs process the same mix.
     encode_ns: Vec<f64>,
     decode_ns: Vec<f64>,
 }
@@ -249,7 +250,7 @@ impl Report {
     }
 }
 
-/// Prints the report of round `which`. Returns true without a fault.
+/// Prints the report of round `which`. Returns true if the report has no fault.
 fn tell(args: &Args, report: &Report, which: &str) -> Result<bool, String> {
     if args.json {
         say(&serde_json::to_string(report).map_err(|why| why.to_string())?)?;

@@ -1,8 +1,8 @@
-//! Messages of the scenario for the codec benchmark: the first orders of a run and all their
+//! The messages of scenario hftest for the codec benchmark: the first orders of a run and all their
 //! reports, as both sides write them.
 //!
-//! Invariant: the same messages in every run and on every machine. The proportion is 3.92 reports
-//! per order, where probability gives 3.93.
+//! Invariant: the messages are the same in every run and on every machine. There are 3.92 reports
+//! per order; the expected number is 3.93.
 
 use transfix::{Message, Precision, Timestamp};
 use transfix_codec::{CheckSumPolicy, FieldIndex, encode::Header};
@@ -15,11 +15,11 @@ const ORDERS: usize = 13;
 const REPORTS: usize = 51;
 /// Number of messages, a power of two.
 const MESSAGES: usize = ORDERS + REPORTS;
-/// A seed that gives [`REPORTS`] with 4 last fills, and no price that ends in 0. Engines that keep
-/// prices as f64 would not write a final 0.
+/// A seed whose first orders have [`REPORTS`] reports with 4 completed orders, and no price that
+/// ends in 0. Engines that keep prices as f64 would not write a final 0.
 const SEED: u64 = 310;
 
-/// The values of a message.
+/// The values of an order or of a report.
 #[derive(Debug)]
 enum Values {
     Order(Order),
@@ -29,16 +29,16 @@ enum Values {
 /// The messages, and the values that both sides need to write them again.
 #[derive(Debug)]
 pub(crate) struct Samples {
-    /// Messages as sent; message i at moment i of the benchmark.
+    /// The messages as bytes. Message i has the sending time `moment(i)`.
     pub(crate) frames: Vec<Vec<u8>>,
-    /// MsgSeqNum(34) and values.
+    /// MsgSeqNum(34) and values of each message, in the order of `frames`.
     values: Vec<(u64, Values)>,
     client: Header,
     server: Header,
 }
 
 impl Samples {
-    /// Creates the messages, each at its own `moment`.
+    /// Creates the messages; `moment` returns the sending time of each.
     ///
     /// # Errors
     /// Returns the fault of a message as text.
@@ -50,13 +50,13 @@ impl Samples {
             server: Header::new(b"FIX.4.2", b"49=TEX_DLD\x0156=DLD_TEX\x01"),
         };
         let (mut maker, mut replies) = (Maker::new(SEED), Replies::new(SEED + 1, true));
-        // Both sides have sent their Logon(A).
+        // The Logon(A) of each side has MsgSeqNum(34) 1.
         let (mut order_seq, mut report_seq) = (1, 1);
         while samples.frames.len() < MESSAGES {
             order_seq += 1;
             let order = maker.next(ORDERS as u32, moment(0));
             samples.push((order_seq, Values::Order(order)), &moment);
-            // Leaked: its reports borrow from it until the program ends.
+            // The order is leaked, because its reports borrow from it until the program ends.
             let frame = samples.frames[samples.frames.len() - 1].clone().leak();
             let index = Box::leak(Box::<FieldIndex>::default());
             let order = Message::parse(frame, index, CheckSumPolicy::Verify);
@@ -78,8 +78,8 @@ impl Samples {
         self.frames.push(frame);
     }
 
-    /// Writes message i (modulo the count) as its side's session does, with both times at `now`.
-    /// Returns its length.
+    /// Writes message `i` modulo [`MESSAGES`] like the session of its side. Both SendingTime(52)
+    /// and TransactTime(60) are `now`. Returns the length.
     pub(crate) fn build(&mut self, i: u64, out: &mut Vec<u8>, now: Timestamp) -> usize {
         out.clear();
         let Self { values, client, server, .. } = self;

@@ -1,4 +1,5 @@
-//! The server: an acceptor in its own thread, which answers orders until asked to stop.
+//! The server: an acceptor in a thread of its own, which answers orders until a key or a signal
+//! stops the program.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,17 +21,17 @@ use super::orders::{ADDRESS, CLIENT, HEARTBEAT, SERVER};
 use super::replies::Replies;
 use super::say;
 
-/// Text of the first line before the address.
+/// Text before the address in the first line of output.
 pub(super) const LISTENING: &str = "listening at ";
-/// Wait for keys between two checks of the events, in milliseconds.
+/// Time in milliseconds for which the main thread waits for keys between two checks of the events.
 const WAIT_MS: u64 = 20;
-/// Time limit for the client's answer to our Logout(5).
+/// Time limit for the client's answer to the server's Logout(5).
 const LOGOUT_TIME: Duration = Duration::from_secs(5);
-/// Limit for unread bytes of reports. The limit is far above all orders in transit, and within the
-/// bytes that the store keeps, so each report can be resent.
+/// Maximum number of unsent report bytes. The limit is far above all orders in transit. The store
+/// keeps more bytes than the limit, so each report can be resent.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
-/// Answers orders, until it is told to end.
+/// Answers orders until a key or a signal stops the program.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "Examples:
   transfix bench hftest server
@@ -41,25 +42,25 @@ server ends with its session. Times of encoding and decoding are printed at the 
 and written to the file `server`.
 Exit code: 0 done, 1 failed, 2 wrong usage.")]
 pub(crate) struct Args {
-    /// Where to listen; with port 0 the system chooses a port.
+    /// Address on which the server listens; with port 0 the system chooses a port.
     #[arg(long, default_value = ADDRESS)]
     address: String,
-    /// The seed of the random numbers: status of orders, sizes of trades.
+    /// The seed of the random order states and trade sizes.
     #[arg(long, default_value_t = 2)]
     seed: u64,
-    /// Reports with LastCapacity(29)=4 in place of the page's 5, which FIX 4.2 does not know.
+    /// Send reports with LastCapacity(29)=4 instead of the page's 5, which FIX 4.2 does not define.
     #[arg(long)]
     valid: bool,
     /// Directory for the file `server`.
     #[arg(long, value_name = "DIR", default_value = ".")]
     log_dir: PathBuf,
-    /// Print how times are spread: below 1, 3, 5, 10, 20, 50, 100, 1,000 µs, and the rest.
+    /// Print the distribution of times: below 1, 3, 5, 10, 20, 50, 100, 1,000 µs, and above.
     #[arg(long)]
     histogram: bool,
     /// Print the figures as one line of JSON at the end.
     #[arg(long, hide = true)]
     figures: bool,
-    /// For tests: this report is not sent, counted from 1.
+    /// For tests: number of the report that the server omits, counted from 1.
     #[arg(long, hide = true)]
     drop: Option<u64>,
 }
@@ -74,26 +75,26 @@ pub(super) struct Figures {
     pub(super) side: Side,
 }
 
-/// Events for the main thread.
+/// Events that the session reports to the main thread.
 enum Event {
     LoggedOn,
     Ended { text: String, in_order: bool },
 }
 
-/// Counts that the main thread reads.
+/// Counts of orders and reports that the main thread reads.
 #[derive(Default)]
 struct Totals {
     orders: AtomicU64,
     reports: AtomicU64,
 }
 
-/// The application of the session.
+/// The application of the server's session: answers each order with reports.
 struct Answers {
     replies: Replies,
-    /// Initial values of the replies: the seed, and true if all values are valid.
+    /// Parameters of new [`Replies`]: the seed, and true if all values must be valid under FIX 4.2.
     begins: (u64, bool),
     totals: Arc<Totals>,
-    /// Number of created reports, and the number of the report to drop.
+    /// Number of created reports.
     made: u64,
     drop: Option<u64>,
     is_logged_on: bool,
@@ -126,7 +127,7 @@ impl Application for Answers {
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
         if let SessionEvent::LoggedOn = event {
-            // Both sides have sent only their Logon(A): a new client, not a reconnected one.
+            // After only a Logon(A) from each side, this is a new client, not a reconnected client.
             if session.next_numbers() == (2, 2) {
                 let (seed, is_valid) = self.begins;
                 self.replies = Replies::new(seed, is_valid);
@@ -160,7 +161,7 @@ fn settings(args: &Args) -> SessionSettings {
 
 struct Server<'a> {
     args: &'a Args,
-    /// `None` after the stop.
+    /// The running engine; `None` after the stop.
     engine: Option<Engine>,
     handle: SessionHandle,
     totals: Arc<Totals>,
@@ -168,12 +169,13 @@ struct Server<'a> {
     sessions: u32,
 }
 
-/// Serves until asked to stop.
+/// Serves until a key or a signal stops the program.
 pub(super) fn run(args: &Args) -> Result<(), String> {
     let mut server = Server::start(args)?;
     let inputs = Inputs::open()?;
     server.serve(&inputs)?;
-    // Restores the terminal before Ctrl-C.
+    // Dropping the inputs restores the terminal, because Ctrl-C may end the program during the
+    // logout.
     drop(inputs);
     server.stop()
 }
@@ -243,7 +245,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Reports an event. Returns true if a session has ended in order.
+    /// Prints an event. Returns true if a session has ended with a normal logout.
     fn tell(&mut self, event: Event) -> Result<bool, String> {
         match event {
             Event::LoggedOn => {
@@ -266,7 +268,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Prints the times so far, and writes them to the file.
+    /// Prints the times so far, and writes them to the file `server`.
     fn figures(&self) -> Result<Figures, String> {
         let side = Side::of(&self.handle.latency(), Timing::default());
         side.write(&self.args.log_dir, "server")?;

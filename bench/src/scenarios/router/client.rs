@@ -1,5 +1,5 @@
-//! The process that sends and receives: one thread with plain sockets. It measures, and checks that
-//! each message arrives once and in order.
+//! The client of the router: one thread with plain sockets that sends and receives. The client
+//! measures, and checks that each message arrives once and in order.
 
 use std::io::{self, BufRead, Read, Write};
 use std::net::TcpStream;
@@ -18,32 +18,32 @@ use super::super::throughput::{Orders, frame_length};
 
 /// SenderCompID(49) of the router.
 pub(super) const ROUTER: &str = "ROUTER";
-/// ClientID(109): the number of the sender.
+/// ClientID(109), which contains the number of the sender.
 const CLIENT_ID: Tag = Tag(109);
-/// Time limit for messages in transit after the last one was sent.
+/// Time limit in nanoseconds for messages in transit after the last message was sent.
 const PATIENCE_NS: u64 = 5_000_000_000;
-/// If the median transit time exceeds this limit, messages wait in a queue.
+/// A median transit time above this limit, in nanoseconds, shows that messages wait in a queue.
 const QUEUED_NS: u64 = 1_000_000;
 
-/// Returns SenderCompID(49) of a sending session.
+/// Returns the SenderCompID(49) of sending session `n`.
 pub(super) fn sender(n: usize) -> String {
     format!("S{n}")
 }
 
-/// Returns SenderCompID(49) of a receiving session.
+/// Returns the SenderCompID(49) of receiving session `n`.
 pub(super) fn receiver(n: usize) -> String {
     format!("R{n}")
 }
 
-/// The next task.
+/// A slice to measure, as requested by the parent process.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Task {
     pub(super) senders: usize,
     pub(super) receivers: usize,
-    /// Messages per second of each sender; all send at once.
+    /// Messages per second of each sender; all senders send at the same time.
     pub(super) rate: u64,
     pub(super) ns: u64,
-    /// True if a growing queue ends the slice.
+    /// True if the slice ends early when the queue grows.
     pub(super) gives_up: bool,
 }
 
@@ -52,19 +52,19 @@ pub(super) struct Task {
 pub(super) struct Load {
     pub(super) sent: u64,
     pub(super) received: u64,
-    /// Messages that arrived twice, were never sent, or arrived after a later one of their sender
-    /// on the same session.
+    /// Number of messages that arrived twice or were never sent.
     pub(super) wrong: u64,
     pub(super) out_of_order: u64,
-    /// Received messages by receiver.
+    /// Number of received messages, by receiver.
     pub(super) shares: Vec<u64>,
-    /// True if the router kept up without a growing queue.
+    /// True if the router sustained the rate without a growing queue.
     pub(super) kept_up: bool,
-    /// Half of the time from write to arrival, with three digits, and the counts.
+    /// Half of the time from write to arrival in nanoseconds, rounded to three digits, with the
+    /// counts.
     pub(super) half_trips: Vec<(u64, u64)>,
 }
 
-/// Logs all sessions on, prints a line, and executes tasks until the input ends.
+/// Logs on all sessions, prints a line, and executes tasks until the input ends.
 pub(super) fn run(address: &str, senders: usize, receivers: usize) -> Result<(), String> {
     let client = Client::log_on(address, senders, receivers);
     let mut client = client.map_err(|error| format!("logon at {address}: {error}"))?;
@@ -82,9 +82,9 @@ pub(super) fn run(address: &str, senders: usize, receivers: usize) -> Result<(),
 struct Sender {
     stream: TcpStream,
     orders: Orders,
-    /// ClOrdID(11) of the slice's first message.
+    /// ClOrdID(11) of the sender's first message in the slice.
     first: u64,
-    /// Time of each write in the slice; 0 once the message has arrived.
+    /// Write time of each message in the slice; 0 after the message has arrived.
     sent_at: Vec<u64>,
 }
 
@@ -92,7 +92,7 @@ struct Sender {
 struct Receiver {
     stream: TcpStream,
     input: Vec<u8>,
-    /// ClOrdID(11) of the last received message, by sender.
+    /// ClOrdID(11) of the latest received message, by sender.
     last: Vec<u64>,
 }
 
@@ -165,7 +165,7 @@ impl Client {
         while load.received < all {
             let now = monotonic_ns();
             if ticks < each && due(ticks) <= now {
-                // Late messages are sent at once, in one write per session.
+                // If several messages are overdue, each session sends them in one write.
                 let late = (now - due(ticks)) * task.rate / 1_000_000_000;
                 let n = (late as usize + 1).min(each - ticks);
                 for sender in 0..task.senders {
@@ -198,7 +198,7 @@ impl Client {
         Ok(load)
     }
 
-    /// Reads messages in transit, so that they do not disturb the next slice.
+    /// Reads the messages in transit, so that they do not disturb the next slice.
     fn drain(&mut self, load: &mut Load, times: &mut Histogram<u64>) -> io::Result<()> {
         let deadline = monotonic_ns() + PATIENCE_NS;
         while load.received < load.sent && monotonic_ns() < deadline {
@@ -229,7 +229,8 @@ impl Client {
                         let text = "the router does not read what was sent";
                         return Err(io::Error::new(io::ErrorKind::TimedOut, text));
                     }
-                    // The router may wait for us to read.
+                    // The router may not read before its own output is read, so received messages
+                    // are read here.
                     self.receive(load, times)?;
                 }
                 Err(error) => return Err(error),
@@ -261,7 +262,7 @@ impl Client {
                 let frame = &input[taken..taken + length];
                 taken += length;
                 let Some((sender, seq)) = who(frame, index)? else { continue };
-                // A message of an earlier, abandoned slice.
+                // Skips a message from an earlier slice that ended early.
                 let Some(place) = seq.checked_sub(senders[sender].first) else { continue };
                 load.received += 1;
                 if let Some(share) = load.shares.get_mut(n) {
@@ -275,7 +276,7 @@ impl Client {
                         times.saturating_record(now.saturating_sub(*at) / 2);
                         *at = 0;
                     }
-                    // Duplicated, or never sent.
+                    // The message arrived before, or was never sent.
                     _ => load.wrong += 1,
                 }
             }
@@ -285,7 +286,8 @@ impl Client {
     }
 }
 
-/// Returns the sender of a routed message, and its ClOrdID(11); `None` for a session message.
+/// Returns the sender's number of a routed message, and its ClOrdID(11); `None` for a message of
+/// the session layer.
 fn who(frame: &[u8], index: &mut FieldIndex) -> io::Result<Option<(usize, u64)>> {
     let said = || io::Error::other(String::from_utf8_lossy(frame).replace('\x01', "|"));
     let message = Message::parse(frame, index, CheckSumPolicy::Verify).map_err(|_| said())?;

@@ -1,4 +1,4 @@
-//! The measurements of a router: rows, checks, and table.
+//! The results of the router scenario: rows, checks, and table.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,14 +12,15 @@ use super::super::summary::{Estimate, median};
 use super::client::{Load, Task};
 use super::rate::Highest;
 
-/// The router's own latency points, in nanoseconds; for the floor, the times of its writes.
+/// Medians of the router's own latency points, in nanoseconds; for the floor, the times of its
+/// writes.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Points {
     pub(super) socket_to_callback_ns: Option<u64>,
     pub(super) put_to_socket_ns: Option<u64>,
 }
 
-/// One slice of one router.
+/// The measurements of one slice with one router.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     pub(super) load: Load,
@@ -27,7 +28,8 @@ pub(super) struct Run {
     pub(super) cpu_ns: u64,
 }
 
-/// All of S3. docs/bench-json.md documents the JSON form, which must stay compatible.
+/// All results of scenario S3. docs/bench-json.md documents the JSON form, which must stay
+/// compatible.
 #[derive(Serialize)]
 pub(super) struct Report {
     pub(super) scenario: String,
@@ -36,21 +38,21 @@ pub(super) struct Report {
     /// Failed measurements, with their reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) not_run: Vec<String>,
-    /// The highest rates with the sessions of the last row.
+    /// The highest sustained rates, with the sessions of the last row.
     #[serde(flatten)]
     pub(super) highest: Highest,
     pub(super) machine: Machine,
     pub(super) settings: serde_json::Value,
 }
 
-/// A row of the table.
+/// The results of one row of the table.
 #[derive(Serialize)]
 pub(super) struct Shown {
     senders: usize,
     rate: u64,
     receivers: usize,
     rounds: RoundCount,
-    /// The floor, then the modes.
+    /// The figures of the floor, followed by those of each mode.
     routers: Vec<Figures>,
 }
 
@@ -58,18 +60,19 @@ pub(super) struct Shown {
 struct Figures {
     half_trip_p50_ns: u64,
     half_trip_p99_ns: u64,
-    /// Values with three digits, and their counts.
+    /// Half trips in nanoseconds, rounded to three digits, with their counts.
     half_trips: Vec<(u64, u64)>,
     socket_to_callback_p50_ns: Option<u64>,
-    /// Includes write(2); for the floor, only write(2).
+    /// Median time from the call that sends until the bytes are written, including write(2); for
+    /// the floor, only write(2).
     put_to_socket_p50_ns: Option<u64>,
-    /// Ratio to the floor.
+    /// Ratio of the median half trip to the floor's; `None` for the floor.
     #[serde(skip_serializing_if = "Option::is_none")]
     ratio: Option<Estimate>,
     cpu_ns_per_message: u64,
-    /// True if there was no growing queue in most slices.
+    /// True if the router kept up without a growing queue in most slices.
     kept_up: bool,
-    /// The faults; empty without a fault.
+    /// The faults found by the checks; empty if all checks passed.
     faults: Vec<String>,
 }
 
@@ -81,7 +84,7 @@ fn all(slices: &[Run]) -> Vec<(u64, u64)> {
     all.into_iter().collect()
 }
 
-/// Returns the `part` quantile of the half trips.
+/// Returns the `part` quantile of the half trips in nanoseconds.
 pub(super) fn quantile(load: &Load, part: f64) -> u64 {
     let total: u64 = load.half_trips.iter().map(|(_, count)| count).sum();
     let mut so_far = 0;
@@ -93,8 +96,9 @@ pub(super) fn quantile(load: &Load, part: f64) -> u64 {
 }
 
 impl Shown {
-    /// Computes a row. `runs` has the floor's slices, then those of the modes. `in_order` is true
-    /// for a mode that keeps the order of one sender's messages on one receiver.
+    /// Computes a row from all slices. `runs` has the floor's slices first, then those of each
+    /// mode. `in_order` is true for a mode that keeps the order of a sender's messages to a
+    /// receiver.
     pub(super) fn of(task: Task, runs: &[Vec<Run>], rounds: RoundCount, in_order: &[bool]) -> Self {
         let floor: Vec<f64> = runs[0].iter().map(|run| quantile(&run.load, 0.5) as f64).collect();
         let figures = |n: usize, slices: &Vec<Run>| {
@@ -130,7 +134,7 @@ impl Shown {
 }
 
 /// Returns the faults: messages lost, duplicated, invented or out of order, and receivers with an
-/// unequal share.
+/// unequal share of messages.
 fn faults(slices: &[Run], in_order: bool) -> Vec<String> {
     let sum = |pick: fn(&Load) -> u64| slices.iter().map(|run| pick(&run.load)).sum::<u64>();
     let mut faults = Vec::new();
@@ -147,7 +151,8 @@ fn faults(slices: &[Run], in_order: bool) -> Vec<String> {
     let shares: Vec<f64> = (0..receivers).map(share).collect();
     let mean = shares.iter().sum::<f64>() / receivers.max(1) as f64;
     let squares: f64 = shares.iter().map(|share| (share - mean).powi(2) / mean.max(1.0)).sum();
-    // The mean of chi-square is its degrees of freedom, and its variance is twice that.
+    // The mean of the chi-square distribution is its degrees of freedom; the variance is twice the
+    // mean.
     let freedom = receivers.saturating_sub(1) as f64;
     if squares > freedom + 6.0 * (2.0 * freedom).sqrt() {
         faults.push(format!("receivers got {shares:?}, which is not by chance"));
@@ -155,8 +160,8 @@ fn faults(slices: &[Run], in_order: bool) -> Vec<String> {
     faults
 }
 
-/// The page's figures: senders, rate, receivers, then RTT/2, socket to callback, put to socket of
-/// mode A, and the same of mode B. A missing figure is 0.
+/// The page's figures: senders, rate, receivers, then RTT/2, socket to callback, and put to socket,
+/// for mode A and then for mode B. A missing figure is 0.
 const PUBLISHED: [(usize, u64, usize, [u64; 6]); 12] = [
     (1, 1_000, 10, [4788, 385, 591, 5147, 780, 678]),
     (1, 5_000, 10, [4688, 372, 556, 5210, 0, 0]),

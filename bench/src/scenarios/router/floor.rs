@@ -1,5 +1,5 @@
 //! The floor: a router without a FIX engine. One thread polls all sockets, splits messages by
-//! BodyLength(9), and writes each unchanged to a random socket.
+//! BodyLength(9), and writes each message unchanged to a random receiver.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,11 +15,11 @@ use super::super::throughput::frame_length;
 use super::figures::Points;
 use super::venue::{Choice, obey};
 
-/// Times of the writes, in nanoseconds.
+/// A shared histogram of write times in nanoseconds.
 type Writes = Arc<Mutex<Histogram<u64>>>;
 
-/// Prints its address, and routes until its input ends. The first `receivers` connections receive,
-/// the next `senders` send.
+/// Prints the listening address, and routes until standard input ends. The first `receivers`
+/// connections receive, the next `senders` connections send.
 pub(super) fn run(address: &str, senders: usize, receivers: usize) -> Result<(), String> {
     let listener = TcpListener::bind(address).map_err(|error| error.to_string())?;
     println!("{}", listener.local_addr().map_err(|error| error.to_string())?);
@@ -43,7 +43,7 @@ pub(super) fn run(address: &str, senders: usize, receivers: usize) -> Result<(),
 fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
     let (mut stream, _) = listener.accept()?;
     stream.set_nodelay(true)?;
-    // The Logon(A) is echoed: the client only needs a whole message.
+    // The floor echoes the Logon(A), because the client waits only for any complete message.
     let (mut logon, mut bytes) = (Vec::new(), [0; 512]);
     while frame_length(&logon)?.is_none_or(|length| logon.len() < length) {
         let n = stream.read(&mut bytes)?;

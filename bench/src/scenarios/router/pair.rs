@@ -1,4 +1,4 @@
-//! A router and the process that sends to it, locally or on two hosts.
+//! Starts a router and the process that sends to it, locally or on two hosts.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -11,16 +11,17 @@ use super::super::remote::{self, Started, Tested};
 use super::client::{Load, Task};
 use super::figures::Run;
 
-/// Allowed numbers of sessions on one side of the router, and of messages per second.
+/// Allowed numbers of sessions on one side of the router.
 pub(super) const SESSIONS: RangeInclusive<usize> = 1..=100_000;
 
-/// The modes of the page.
+/// The two modes of the published page: the name and the configuration file of each.
 pub(super) const MODES: [(&str, &str); 2] = [
     ("mode-a", include_str!("../../../configurations/router/mode-a.toml")),
     ("mode-b", include_str!("../../../configurations/router/mode-b.toml")),
 ];
 
-/// Returns the command for this program in another part, with its listening or target address.
+/// Returns the command that starts this program as `part`; `address` is the address to listen on or
+/// to connect to.
 fn command(part: &str, sessions: [usize; 2], address: &str) -> Result<Command, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
@@ -29,10 +30,10 @@ fn command(part: &str, sessions: [usize; 2], address: &str) -> Result<Command, S
     Ok(command)
 }
 
-/// A router under test, or the floor.
+/// The router to start: an engine with a configuration, or the floor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Routing {
-    /// The name of its configuration; `None` for the floor.
+    /// The name of the router's configuration; `None` for the floor.
     pub(super) config: Option<String>,
     pub(super) sessions: [usize; 2],
 }
@@ -46,13 +47,14 @@ impl Routing {
     }
 }
 
-/// Starts routers and floors for an initiator on another host.
+/// Starts routers and floors on request of an initiator on another host.
 pub(super) fn serve(address: &str, config: Option<&Path>) -> Result<(), String> {
     remote::serve("router", address, |mut routing: Routing, address| {
         if routing.sessions.iter().any(|n| !SESSIONS.contains(n)) {
             return Err("so many sessions are too many or none".to_owned());
         }
-        // A configuration file of the user comes from this side.
+        // For a user's configuration, the acceptor uses its own file, because the initiator's path
+        // is not valid here.
         if let Some(name) = &mut routing.config
             && !MODES.iter().any(|(mode, _)| mode == name)
         {
@@ -65,15 +67,16 @@ pub(super) fn serve(address: &str, config: Option<&Path>) -> Result<(), String> 
     })
 }
 
-/// The router under test or the floor, with the process that sends to it.
+/// A router or the floor, with the process that sends to it.
 pub(super) struct Pair {
-    /// The client ends first.
+    /// The sending process; declared first, so that it ends before the router.
     client: Process,
     router: Tested,
 }
 
 impl Pair {
-    /// Starts both. `host` is the address of a serving acceptor on another host.
+    /// Starts the router and the sending process. `host` is the address of the acceptor on another
+    /// host.
     pub(super) fn start(name: &str, host: Option<&str>, routing: &Routing) -> Result<Self, String> {
         let mut router = Tested::start(name, host, routing, || routing.command("127.0.0.1:0"))?;
         let address = router.first_line()?;
@@ -85,7 +88,7 @@ impl Pair {
         Ok(pair)
     }
 
-    /// Resumes both, so that they can end.
+    /// Resumes both processes, so that they can exit.
     fn go_on(&self) -> Result<(), String> {
         self.client.go_on();
         self.router.go_on()
@@ -97,7 +100,7 @@ impl Pair {
         paused
     }
 
-    /// Measures one slice, with the latency points of the router.
+    /// Measures one slice, and reads the router's latency points.
     pub(super) fn slice(&mut self, task: Task) -> Result<Run, String> {
         self.go_on()?;
         self.router.say(&task.receivers.to_string())?;
@@ -117,7 +120,7 @@ impl Pair {
 
 impl Drop for Pair {
     fn drop(&mut self) {
-        // If the other host is gone, its processes have ended too.
+        // If the connection to the other host is lost, the processes there have ended too.
         let _ = self.go_on();
     }
 }

@@ -1,7 +1,7 @@
-//! The highest rate that floor and routers sustain without a growing queue.
+//! Searches the highest rate that floor and routers sustain without a growing queue.
 //!
-//! All sides alternate in each round. A rate therefore has an interval, and a slow minute of the
-//! machine spoils one round, not one side.
+//! Floor and routers alternate in each round. Each rate therefore has a confidence interval, and a
+//! slow minute of the machine disturbs one round instead of one router.
 
 use std::ops::RangeInclusive;
 
@@ -12,47 +12,48 @@ use super::Row;
 use super::client::Task;
 use super::pair::Pair;
 
-/// Rounds after the first search, which only finds the approximate rates.
+/// Number of rounds after the first search, which only finds approximate rates.
 const ROUNDS: usize = 5;
 
-/// Start of the first search, in messages per second of each sender.
+/// Rate at which the first search starts, in messages per second of each sender.
 const BEGIN: u64 = 200;
-/// Limits of the search. Below the lower limit a slice has fewer than three messages, which proves
-/// nothing; the upper limit only ends the search.
+/// The rates between which the search is confined. A slice below the lower limit has fewer than
+/// three messages, which proves nothing; the upper limit only ends the search.
 const LIMITS: RangeInclusive<u64> = 20..=10_000_000;
 const SLICE_NS: u64 = 150_000_000;
 
-/// The parameters of a search.
+/// The parameters of a search for the highest rate.
 struct Search {
-    /// Factor between two consecutive rates.
+    /// Factor between two consecutive rates of the search.
     step: f64,
-    /// Attempts per rate. Half of them must hold, because the machine disturbs some.
+    /// Number of attempts per rate. Half of the attempts must succeed, because the machine disturbs
+    /// some attempts.
     attempts: usize,
 }
 
 const FIRST: Search = Search { step: 1.15, attempts: 2 };
 const NEXT: Search = Search { step: 1.05, attempts: 4 };
-/// Factor below the highest rate at which the next search starts, and by which it descends if that
-/// rate does not hold.
+/// Factor from the best rate so far to the rate at which the next search starts. The search
+/// descends by the same factor while no rate is sustained.
 const BACK: f64 = 0.9;
 const DOWN: f64 = 0.5;
 
-/// The highest rates: the floor, then the modes.
+/// The highest sustained rates: of the floor, then of each mode.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub(super) struct Highest {
-    /// Messages per second, medians of the rounds; 0 if no rate held.
+    /// Messages per second over all senders, as medians of the rounds; 0 if no rate was sustained.
     #[serde(rename = "highest")]
     pub(super) rates: Vec<f64>,
-    /// Each mode's rate relative to the floor's in the same round; `None` if the floor held no rate
-    /// in some round.
+    /// Ratio of each mode's rate to the floor's rate in the same round; `None` if the floor
+    /// sustained no rate in some round.
     #[serde(rename = "highest_ratios")]
     pub(super) ratios: Vec<Option<Estimate>>,
-    /// Number of rounds.
+    /// Number of rounds in which the rates were measured.
     #[serde(rename = "highest_rounds")]
     rounds: usize,
 }
 
-/// Measures the highest rates with the sessions of this row.
+/// Measures the highest rates with the numbers of sessions in this row.
 ///
 /// # Errors
 /// If a process fails.
@@ -67,7 +68,7 @@ pub(super) fn highest(row: Row, pairs: &mut [Pair]) -> Result<Highest, String> {
     Ok(Highest::of(&rounds, row.senders as f64))
 }
 
-/// Returns the rates of `sides` sides in each round. `holds` tries a rate once with one side.
+/// Returns the highest rate of each side in each round. `holds` tries a rate once on one side.
 fn rounds(
     sides: usize,
     mut holds: impl FnMut(usize, u64) -> Result<bool, String>,
@@ -79,7 +80,8 @@ fn rounds(
     let mut best = try_all(&FIRST, &vec![BEGIN; sides])?;
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
-        // Starts from the best rates, because the last round may have been disturbed.
+        // Each search starts from the best rate so far, because the previous round may have been
+        // disturbed.
         let from: Vec<u64> = best.iter().map(|rate| times(*rate, BACK)).collect();
         let found = try_all(&NEXT, &from)?;
         best.iter_mut().zip(&found).for_each(|(best, found)| *best = (*best).max(*found));
@@ -94,8 +96,8 @@ fn times(rate: u64, factor: f64) -> u64 {
 }
 
 impl Search {
-    /// Returns the highest rate that holds, searching upwards from this one, or first downwards if
-    /// it does not hold. Returns 0 if none holds within the limits.
+    /// Returns the highest sustained rate, searching upwards from this rate. If this rate is not
+    /// sustained, the search descends first. Returns 0 if no rate within the limits is sustained.
     fn find(
         &self,
         from: u64,
@@ -117,7 +119,8 @@ impl Search {
         }
     }
 
-    /// Returns true if the rate holds in half of the attempts. A decided rate is not tried again.
+    /// Returns true if the rate is sustained in half of the attempts. Stops once the result is
+    /// decided.
     fn holds_often(
         &self,
         rate: u64,
@@ -156,7 +159,8 @@ mod tests {
 
     #[test]
     fn each_side_is_found_in_each_round() {
-        // The limits of the two sides; the second side becomes slower during the measurement.
+        // The highest rates of two simulated sides. The second side becomes slower during the
+        // measurement.
         let (mut tried, limits) = (0, [10_000.0, 5_000.0]);
         let found = rounds(2, |n, rate| {
             tried += 1;

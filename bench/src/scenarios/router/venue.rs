@@ -17,7 +17,7 @@ use super::super::remote;
 use super::client::{ROUTER, receiver, sender};
 use super::figures::Points;
 
-/// Uniform random numbers, the same in each run.
+/// Uniform random numbers, the same sequence in each run.
 #[derive(Debug)]
 pub(super) struct Choice(u64);
 
@@ -28,21 +28,22 @@ impl Default for Choice {
 }
 
 impl Choice {
-    /// Returns a number below `n`.
+    /// Returns a random number below `n`.
     pub(super) const fn next(&mut self, n: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        // The upper half times n, over 2^32: no division.
+        // Multiplying the upper 32 bits by n and shifting gives a number below n without a
+        // division.
         (((self.0 >> 32) * n as u64) >> 32) as usize
     }
 }
 
-/// State shared by all applications.
+/// State that the applications of all sessions share.
 struct Shared {
-    /// The receivers, set once the engine has started.
+    /// Handles of the receiving sessions, set after the engine has started.
     receivers: OnceLock<Vec<SessionHandle>>,
-    /// Number of receivers in use.
+    /// Number of receivers among which the router chooses.
     among: Arc<AtomicUsize>,
 }
 
@@ -52,7 +53,7 @@ thread_local! {
     static CHOICE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns a number below `n` from this thread's own sequence.
+/// Returns a random number below `n` from a sequence of the calling thread.
 fn choose(n: usize) -> usize {
     CHOICE.with(|state| {
         let mut choice = match state.get() {
@@ -79,29 +80,29 @@ impl Application for Router {
     }
 }
 
-/// Returns the number of CPUs for the router: all but one, which the sending process or the system
-/// uses.
+/// Returns the number of CPUs for the router: all except one, which is left to the sending process
+/// and the system.
 pub(super) const fn cpus(all: usize) -> usize {
     if all > 1 { all - 1 } else { 1 }
 }
 
-/// Returns the number of reading threads, at most one per CPU.
+/// Returns the number of the engine's workers, at most one per CPU.
 pub(super) fn workers(column: &Column, cpus: usize) -> usize {
     column.side(Role::Acceptor).engine.workers.min(cpus)
 }
 
-/// Returns true if a pool of threads routes. A pool keeps no order among messages of one sender on
-/// one receiver.
+/// Returns true if a pool of application threads routes. A pool does not keep the order of a
+/// sender's messages to a receiver.
 pub(super) fn has_pool(column: &Column) -> bool {
     column.side(Role::Acceptor).engine.application_threads > 0
 }
 
-/// Returns true if each thread of the router has its own CPU.
+/// Returns true if each thread of the router can have a CPU of its own.
 pub(super) fn has_room(column: &Column, cpus: usize) -> bool {
     workers(column, cpus) + column.side(Role::Acceptor).engine.application_threads <= cpus
 }
 
-/// Prints its address, and routes until its input ends.
+/// Prints the listening address, and routes until standard input ends.
 pub(super) fn run(
     column: &Column,
     address: &str,
@@ -114,7 +115,7 @@ pub(super) fn run(
     let cpus = cpus(remote::cpus());
     settings.engine.workers = workers(column, cpus);
     if !has_room(column, cpus) {
-        // Threads that spin on one CPU would block each other.
+        // The threads must not spin, because several threads on one CPU would block each other.
         like.threads.spin = Duration::ZERO;
         settings.engine.application_spin = Duration::ZERO;
     }
@@ -160,7 +161,8 @@ fn serve(settings: &Settings, receivers: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the median of a stage over all sessions, in nanoseconds; `None` without measurements.
+/// Returns the median of a latency stage over all sessions, in nanoseconds; `None` without
+/// measurements.
 fn median(all: &[Latency], stage: LatencyStage) -> Option<u64> {
     let mut buckets: Vec<(u64, u64)> =
         all.iter().flat_map(|latency| latency.stage(stage).buckets()).collect();
@@ -174,8 +176,8 @@ fn median(all: &[Latency], stage: LatencyStage) -> Option<u64> {
     middle.map(|(ns, _)| *ns)
 }
 
-/// Executes lines of standard input until it ends, and answers each with a line. A number sets the
-/// count of receivers; `points` requests the measurements since the last time.
+/// Executes each line of standard input until it ends, and prints a line as answer. A number sets
+/// the count of receivers; `points` requests the latency measurements since the previous request.
 pub(super) fn obey(among: &AtomicUsize, mut points: impl FnMut() -> Points) -> Result<(), String> {
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| error.to_string())?;

@@ -1,7 +1,8 @@
-//! The sending side: one thread, many sessions over plain sockets, and the same bytes to each side
-//! under test.
+//! The client: one thread with many sessions over plain sockets, which sends the same bytes to each
+//! side under test.
 //!
-//! It reads [`Task`]s from standard input, one per line, and prints one [`Load`] for each.
+//! The client reads [`Task`]s from standard input, one per line, and prints one [`Load`] for each
+//! task.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read, Write};
@@ -18,32 +19,32 @@ use transfix::clock::{self, monotonic_ns};
 
 use super::orders::{self, Frames, Orders};
 
-/// Time limit for an answer.
+/// Time limit for an answer, in nanoseconds.
 const PATIENCE_NS: u64 = 60_000_000_000;
-/// Orders sent at a pace before reports are read again.
+/// Maximum number of overdue orders that are sent before reports are read again.
 const SENT_AT_ONCE: u64 = 64;
-/// Bytes of one read.
+/// Size of the read buffer in bytes.
 const READ_BYTES: usize = 256 << 10;
 
-/// The next task.
+/// A slice to measure, as requested by the parent process.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum Task {
-    /// Full speed: `window` orders in transit in each session.
+    /// Full speed: each session keeps `window` orders unanswered.
     Full { window: usize, ns: u64 },
-    /// A pace of `rate` orders per second in all, in each session in turn.
+    /// A fixed pace of `rate` orders per second over all sessions, which send in turn.
     Paced { rate: u64, ns: u64 },
 }
 
 /// The measurements of one slice.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Load {
-    /// Orders answered, including after the end of the time.
+    /// Number of answered orders, including those answered after the end of the measured time.
     pub(super) answered: u64,
-    /// Orders answered within the time.
+    /// Number of orders answered within the measured time.
     pub(super) orders: u64,
-    /// The time in nanoseconds.
+    /// Length of the measured time in nanoseconds.
     pub(super) ns: u64,
-    /// Times from order to report in nanoseconds, with three digits, and their counts.
+    /// Times from order to report in nanoseconds, rounded to three digits, with their counts.
     pub(super) times: Vec<(u64, u64)>,
 }
 
@@ -60,12 +61,12 @@ pub(super) fn run(address: &str, sessions: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// One session.
+/// A session.
 struct Session {
     stream: TcpStream,
     orders: Orders,
     answers: Frames,
-    /// Due times of the orders in transit.
+    /// Planned sending times of the unanswered orders, oldest first.
     under_way: VecDeque<u64>,
 }
 
@@ -156,7 +157,7 @@ impl Client {
         let (mut sent, mut answered) = (0, 0);
         while answered < orders {
             let due = |i| begun + (u128::from(i) * 1_000_000_000 / u128::from(rate)) as u64;
-            // Reports are read in between, even if the next orders are late.
+            // Reports are read after `SENT_AT_ONCE` orders, even if more orders are overdue.
             let most = sent + SENT_AT_ONCE;
             while sent < orders.min(most) && due(sent) <= monotonic_ns() {
                 self.send(sent as usize % self.sessions.len(), 1, due(sent))?;
@@ -169,7 +170,7 @@ impl Client {
         Ok((orders, orders, monotonic_ns() - begun))
     }
 
-    /// Returns the sessions with received reports; waits for some if `patiently`.
+    /// Returns the sessions whose reports have arrived; waits for at least one if `patiently`.
     fn wait(&mut self, patiently: bool) -> io::Result<Vec<usize>> {
         let ns = if patiently { PATIENCE_NS } else { 0 };
         let time = Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: 0 };
@@ -181,7 +182,7 @@ impl Client {
         Ok(self.ready.iter().map(|event| event.data.u64() as usize).collect())
     }
 
-    /// Sends orders that were due at this moment.
+    /// Sends `orders` orders in session `n` whose planned sending time is `due_ns`.
     fn send(&mut self, n: usize, orders: usize, due_ns: u64) -> io::Result<()> {
         let session = &mut self.sessions[n];
         self.output.clear();
@@ -197,7 +198,8 @@ impl Client {
             }
             match session.stream.write(rest) {
                 Ok(n) => rest = &rest[n..],
-                // The orders in transit of a session fit into the socket buffers.
+                // The write is tried again soon: the unanswered orders of a session fit into the
+                // socket buffers.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }
@@ -205,7 +207,7 @@ impl Client {
         Ok(())
     }
 
-    /// Reads received bytes. Returns the number of reports.
+    /// Reads the received bytes of session `n`. Returns the number of reports.
     fn receive(&mut self, n: usize, times: &mut Histogram<u64>) -> io::Result<usize> {
         let session = &mut self.sessions[n];
         let bytes = match read(&mut session.stream, &mut self.input) {

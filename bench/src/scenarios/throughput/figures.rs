@@ -1,4 +1,5 @@
-//! The measurements: medians over the slices, the table, the JSON object, the chart.
+//! The results of the scenario throughput: medians over the slices, the table, the JSON object, and
+//! the chart.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +14,7 @@ use super::super::report::{Machine, RoundCount, us};
 use super::super::summary::Estimate;
 use super::side::{Kind, Slice};
 
-/// All runs, as `--json` prints them. docs/bench-json.md documents the form, which must stay
+/// All runs, as `--json` prints them. docs/bench-json.md documents the JSON form, which must stay
 /// compatible.
 #[derive(Serialize)]
 pub(super) struct Report {
@@ -23,22 +24,22 @@ pub(super) struct Report {
     pub(super) settings: serde_json::Value,
 }
 
-/// All sides with one number of sessions.
+/// The results of all sides for one number of sessions.
 #[derive(Serialize)]
 pub(super) struct Run {
     sessions: usize,
-    /// Orders in transit in each session at full speed.
+    /// Number of unanswered orders in each session at full speed.
     window: usize,
     rounds: RoundCount,
     sides: BTreeMap<Kind, Figures>,
-    /// Sides that could not run, and the reasons.
+    /// Sides that could not run, with their reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) not_run: Vec<String>,
     #[serde(skip)]
     slices: BTreeMap<Kind, Slices>,
 }
 
-/// The slices of one side in one round.
+/// The two slices of one side in one round: at full speed and at the fixed pace.
 pub(super) struct Measured {
     pub(super) kind: Kind,
     pub(super) full: Slice,
@@ -46,7 +47,7 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// Returns the 99th percentile at full speed.
+    /// Returns the 99th percentile of the times at full speed, in nanoseconds.
     pub(super) fn full_p99_ns(&self) -> f64 {
         let total: u64 = self.full.load.times.iter().map(|(_, n)| n).sum();
         let mut so_far = 0;
@@ -62,42 +63,41 @@ impl Measured {
 struct Slices {
     full: Series,
     paced: Series,
-    /// Ratios to the floor for each round: orders per second, and the 99th percentile at full
-    /// speed.
+    /// Ratio of orders per second at full speed to the floor's, for each round.
     orders: Vec<f64>,
     p99: Vec<f64>,
 }
 
-/// The values of the slices of one side and load.
+/// The values of one side at full speed or at the fixed pace, one per slice.
 #[derive(Default)]
 struct Series {
     orders_per_s: Vec<f64>,
     cpu_ns_per_order: Vec<f64>,
-    /// Percentiles of each slice, in the order of [`QUANTILES`].
+    /// Quantiles of each slice in nanoseconds, in the order of [`QUANTILES`].
     times_ns: [Vec<f64>; QUANTILES.len()],
 }
 
-/// The reported quantiles of a slice's times; the last one is the maximum.
+/// The reported quantiles of a slice's times; 1.0 is the maximum.
 const QUANTILES: [f64; 4] = [0.5, 0.99, 0.999, 1.0];
 
-/// One side.
+/// A side.
 #[derive(Serialize)]
 struct Figures {
-    /// At full speed.
+    /// The figures at full speed, with a fixed number of unanswered orders.
     full: LoadFigures,
-    /// At a steady pace.
+    /// The figures at a fixed pace in orders per second.
     paced: LoadFigures,
-    /// Ratio of this side to the floor; `None` for the floor.
+    /// Ratios of this side to the floor; `None` for the floor.
     #[serde(skip_serializing_if = "Option::is_none")]
     ratio: Option<Ratio>,
 }
 
-/// Medians over the slices, also of percentiles, because other users disturb some slices. The
-/// maximum is that of all slices.
+/// Medians over the slices, also of percentiles, because other programs disturb some slices.
+/// `max_ns` is the maximum of all slices.
 #[derive(Clone, Copy, Serialize)]
 struct LoadFigures {
     orders_per_s: f64,
-    /// CPU time of the side under test.
+    /// CPU time of the side under test per order, in nanoseconds.
     cpu_ns_per_order: f64,
     p50_ns: u64,
     p99_ns: u64,
@@ -105,24 +105,25 @@ struct LoadFigures {
     max_ns: u64,
 }
 
-/// Ratios to the floor: medians over the rounds, or ratios of medians if no interval is given.
+/// Ratios to the floor. With an interval, a ratio is a median over the rounds; without an interval,
+/// a ratio of medians.
 #[derive(Clone, Copy, Serialize)]
 struct Ratio {
     /// Orders per second at full speed; higher is better.
     orders: f64,
-    /// 95 % confidence interval.
+    /// 95 % confidence interval of `orders`.
     orders_between: [f64; 2],
-    /// The 99th percentile from order to report at full speed.
+    /// The 99th percentile of the times from order to report at full speed.
     p99: f64,
     p99_between: [f64; 2],
-    /// The 99th percentile at the steady pace.
+    /// The 99th percentile of the times from order to report at the fixed pace.
     paced_p99: f64,
-    /// CPU time of an order at the steady pace.
+    /// CPU time per order at the fixed pace.
     paced_cpu: f64,
 }
 
 impl Ratio {
-    /// Returns the ratios of orders per second and of the 99th percentile at full speed.
+    /// Returns the estimates of `orders` and `p99`, the ratios at full speed.
     const fn estimates(&self) -> [Estimate; 2] {
         let [low, high] = self.orders_between;
         let orders = Estimate { median: self.orders, low, high };
@@ -138,7 +139,7 @@ impl Run {
         Self { sessions, window, rounds, sides, not_run: Vec::new(), slices }
     }
 
-    /// Adds a round, with the floor first.
+    /// Adds the slices of one round; the floor's slices come first.
     pub(super) fn add(&mut self, round: &[Measured]) -> Result<(), String> {
         let mut floor = None;
         for Measured { kind, full, paced } in round {
@@ -152,7 +153,7 @@ impl Run {
         Ok(())
     }
 
-    /// Finishes the run after all rounds.
+    /// Computes the figures of all sides after the last round.
     pub(super) fn end(&mut self, rounds: RoundCount) {
         self.rounds = rounds;
         let floor = self.slices.get(&Kind::Floor).map(|slices| slices.paced.figures());
@@ -174,7 +175,8 @@ impl Run {
 }
 
 impl Series {
-    /// Adds a slice. Returns its orders per second and its 99th percentile.
+    /// Adds the values of a slice. Returns its orders per second and its 99th percentile in
+    /// nanoseconds.
     fn add(&mut self, slice: &Slice) -> Result<[f64; 2], String> {
         let orders = slice.load.orders.max(1) as f64 * 1e9 / slice.load.ns.max(1) as f64;
         self.orders_per_s.push(orders);
@@ -209,7 +211,7 @@ fn median(values: &[f64]) -> f64 {
 }
 
 impl Report {
-    /// Draws the cost of an order by number of sessions.
+    /// Draws the cost of an order by the number of sessions.
     pub(super) fn draw(&self, path: &Path) -> Result<(), String> {
         let mut lines: BTreeMap<Kind, Vec<(f64, f64)>> = BTreeMap::new();
         for run in &self.runs {
@@ -302,7 +304,7 @@ mod tests {
 
     fn run() -> Run {
         let mut run = Run::new(32, 64);
-        // One slice of three was disturbed.
+        // The second of three slices is disturbed: a tenth of the orders, and a high maximum.
         for (part, worst) in [(1, 9_000), (10, 90_000), (1, 8_000)] {
             let side = |(kind, orders): (Kind, u64)| {
                 let slice = || {

@@ -1,5 +1,6 @@
 //! The floor: one thread that waits in epoll for all sockets, and splits messages by BodyLength(9).
-//! It answers each with the bytes of a report, or with the message itself, in one write per read.
+//! The floor answers each message with the bytes of a report, or with the message itself, in one
+//! write per read.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,29 +11,29 @@ use rustix::event::epoll;
 use super::super::s1;
 use super::orders::Frames;
 
-/// One socket.
+/// A socket.
 struct Link {
     stream: TcpStream,
     orders: Frames,
-    /// Bytes that the socket has not accepted yet.
+    /// Output that the socket has not accepted yet.
     left: Vec<u8>,
 }
 
-/// The answer to a message.
+/// The bytes that answer a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// A report.
     Report,
-    /// The same message.
+    /// The received message itself.
     Same,
 }
 
-/// Token of the listener's event.
+/// The epoll token of the listening socket.
 const LISTENER: u64 = u64::MAX;
 
-/// Prints its address, and answers until the process ends.
+/// Prints the listening address, and answers until standard input ends.
 pub(super) fn run(address: &str, answer: Answer) -> Result<(), String> {
-    // The process ends with its parent, as the other parts do.
+    // When the parent exits, standard input ends, and this process exits too.
     std::thread::spawn(|| {
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
         std::process::exit(0);
@@ -78,8 +79,8 @@ fn serve(address: &str, answer: Answer) -> io::Result<()> {
 }
 
 impl Link {
-    /// Answers received messages, with an echo if there is no report. Returns false once the other
-    /// side has disconnected.
+    /// Answers the received messages with `report`, or with an echo if there is none. Returns false
+    /// after the client has disconnected.
     fn answer(
         &mut self,
         input: &mut [u8],
@@ -105,14 +106,14 @@ impl Link {
             }
             let taken = taken(&mut self.stream, output)?;
             self.left.extend_from_slice(&output[taken..]);
-            // A short read has emptied the socket.
+            // A read that does not fill the buffer has emptied the socket.
             if !self.left.is_empty() || n < input.len() {
                 return Ok(true);
             }
         }
     }
 
-    /// Returns true if nothing is left to write.
+    /// Writes the waiting output. Returns true if all of it was written.
     fn flush(&mut self) -> io::Result<bool> {
         if !self.left.is_empty() {
             let taken = taken(&mut self.stream, &self.left)?;
@@ -122,7 +123,7 @@ impl Link {
     }
 }
 
-/// Returns the number of bytes that the socket accepts.
+/// Returns the number of written bytes; a socket that would block accepts 0.
 fn taken(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
     match stream.write(bytes) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),

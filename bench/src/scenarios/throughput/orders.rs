@@ -1,4 +1,4 @@
-//! The messages of this scenario as bytes: the sent ones, and a counter of received ones.
+//! The messages of the scenario as bytes: the orders to send, and a counter of received messages.
 
 use std::io;
 
@@ -10,28 +10,28 @@ use super::super::s1;
 /// SenderCompID(49) of the side under test.
 pub(super) const VENUE: &str = "VENUE";
 
-/// Returns SenderCompID(49) of session `n`.
+/// Returns the SenderCompID(49) of session `n`.
 pub(super) fn client(n: usize) -> String {
     format!("C{n}")
 }
 
-/// The messages of one session, in the order of sending.
+/// Writes the messages of one session, in the order of sending.
 ///
-/// An order is that of S1. Only its numbers differ, and are patched into bytes that are created
-/// once per slice.
+/// The orders are those of scenario S1. Only their numbers differ; the numbers are patched into
+/// bytes that are created once per slice.
 pub(crate) struct Orders {
     /// SenderCompID(49) and TargetCompID(56).
     names: [String; 2],
-    /// ClientID(109) of orders that have one.
+    /// ClientID(109), in scenarios whose orders have this field.
     client: Option<String>,
-    /// MsgSeqNum(34) of the last message.
+    /// MsgSeqNum(34) of the latest message.
     seq: u64,
     frame: Vec<u8>,
-    /// Offsets of the digits of MsgSeqNum(34), ClOrdID(11) and CheckSum(10).
+    /// Offsets in `frame` of the digits of MsgSeqNum(34), ClOrdID(11) and CheckSum(10).
     places: [usize; 3],
-    /// Number of digits of a number in `frame`.
+    /// Number of digits of MsgSeqNum(34) and ClOrdID(11) in `frame`; 0 if `frame` must be created.
     digits: usize,
-    /// Sum of all bytes before CheckSum(10), without the numbers.
+    /// Sum of all bytes before CheckSum(10), except the digits of the two numbers.
     sum: u32,
     stamp: Timestamp,
 }
@@ -60,23 +60,23 @@ impl Orders {
         frame.header_uint(tag::MSG_SEQ_NUM, self.seq);
         frame.header_timestamp(tag::SENDING_TIME, now, Precision::Millis);
         frame.raw(b"98=0\x01108=3600\x01");
-        // The frame is ours and well formed.
+        // The frame has valid fields, so encoding cannot fail.
         let _ = frame.finish();
         out
     }
 
-    /// Returns MsgSeqNum(34) and ClOrdID(11) of the next order.
+    /// Returns the number of the next order, used as MsgSeqNum(34) and ClOrdID(11).
     pub(crate) const fn next_number(&self) -> u64 {
         self.seq + 1
     }
 
-    /// Sets the sending time of all later messages.
+    /// Sets the SendingTime(52) of all later messages.
     pub(crate) fn stamp(&mut self, now: Timestamp) {
         self.stamp = now;
         self.digits = 0;
     }
 
-    /// Appends the next order.
+    /// Appends the next order to `out`.
     pub(crate) fn next(&mut self, out: &mut Vec<u8>) {
         self.seq += 1;
         let digits = self.seq.ilog10() as usize + 1;
@@ -108,7 +108,7 @@ impl Orders {
         frame.header_timestamp(tag::SENDING_TIME, self.stamp, Precision::Millis);
         frame.raw(format!("11={number}\x01").as_bytes());
         s1::Order::write_rest(frame.body(Precision::Millis), 5, self.stamp, self.client.as_deref());
-        // The frame is ours and well formed.
+        // The frame has valid fields, so encoding cannot fail.
         let _ = frame.finish();
         let place = |field: String| {
             let found = self.frame.windows(field.len()).position(|bytes| bytes == field.as_bytes());
@@ -127,14 +127,14 @@ impl Orders {
 /// Counts received messages by their BodyLength(9).
 #[derive(Default)]
 pub(crate) struct Frames {
-    /// Missing bytes of the current message.
+    /// Number of bytes that the current message still lacks.
     rest: usize,
-    /// The beginning of a message with an incomplete BodyLength(9).
+    /// The first bytes of a message whose BodyLength(9) is incomplete.
     head: Vec<u8>,
 }
 
 impl Frames {
-    /// Returns the number of messages that end in these bytes.
+    /// Returns the number of messages that are completed by these bytes.
     pub(crate) fn count(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let (mut at, mut messages) = (0, 0);
         if !self.head.is_empty() {
@@ -166,10 +166,11 @@ impl Frames {
     }
 }
 
-/// Longest beginning up to BodyLength(9).
+/// Within this number of bytes, BodyLength(9) must be complete.
 const HEAD_BYTES: usize = 32;
 
-/// Returns the length of the message at the start; `None` if its BodyLength(9) is incomplete.
+/// Returns the length of the message at the start of `bytes`; `None` if its BodyLength(9) is
+/// incomplete.
 pub(crate) fn length(bytes: &[u8]) -> io::Result<Option<usize>> {
     let head = &bytes[..bytes.len().min(HEAD_BYTES)];
     let soh = |from: usize| head[from..].iter().position(|byte| *byte == 1).map(|at| from + at);
@@ -178,7 +179,7 @@ pub(crate) fn length(bytes: &[u8]) -> io::Result<Option<usize>> {
     };
     let digits = head.get(begin..end).and_then(|digits| std::str::from_utf8(digits).ok());
     let body: usize = digits.and_then(|text| text.parse().ok()).ok_or_else(|| no_frame(head))?;
-    // The body, the SOH before it, and "10=nnn" with its SOH.
+    // The total includes the SOH after BodyLength(9), the body, and `10=nnn` with its SOH.
     Ok(Some(end + 1 + body + 7))
 }
 

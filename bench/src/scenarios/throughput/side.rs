@@ -1,4 +1,5 @@
-//! One side of the comparison: the process under test, and the process that sends to it.
+//! Starts one side of the comparison: the process under test, and the client process that sends to
+//! it.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -11,7 +12,7 @@ use super::super::remote::{self, Started, Tested};
 use super::super::shared::StoreDir;
 use super::client::{Load, Task};
 
-/// The side that answers the orders.
+/// The process under test, which answers the orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Kind {
@@ -28,12 +29,12 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Returns true for another engine.
+    /// Returns true if the side runs another engine.
     pub(super) const fn is_peer(self) -> bool {
         matches!(self, Self::QuickfixFile | Self::QuickfixMemory)
     }
 
-    /// Returns the name in the table.
+    /// Returns the name of the side in the table.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Floor => "floor: bare sockets",
@@ -45,22 +46,23 @@ impl Kind {
     }
 }
 
-/// The two processes of a side.
+/// The process under test and its client.
 pub(super) struct Side {
     pub(super) kind: Kind,
     client: Process,
     venue: Tested,
 }
 
-/// A measured slice.
+/// The measurements of one slice.
 pub(super) struct Slice {
     pub(super) load: Load,
-    /// CPU time of all threads of the side under test.
+    /// CPU time of all threads of the process under test, in nanoseconds.
     pub(super) cpu_ns: u64,
 }
 
 impl Side {
-    /// Starts the side under test, locally or on `host`, and logs on all sessions.
+    /// Starts the process under test, locally or on `host`, and its client, which logs on all
+    /// sessions.
     pub(super) fn start(
         (kind, sessions): (Kind, usize),
         host: Option<&str>,
@@ -77,7 +79,7 @@ impl Side {
         Ok(Self { kind, client, venue })
     }
 
-    /// Measures one slice.
+    /// Measures one slice with the client's task.
     pub(super) fn slice(&mut self, task: Task) -> Result<Slice, String> {
         let before = self.venue.cpu_ns()?;
         self.client.say(&serde_json::to_string(&task).map_err(|error| error.to_string())?)?;
@@ -88,14 +90,14 @@ impl Side {
     }
 }
 
-/// A side under test.
+/// The process to start on another host: the kind of side, and the number of sessions.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Part {
     kind: Kind,
     sessions: usize,
 }
 
-/// Starts floors and engines for an initiator on another host.
+/// Starts floors and engines on request of an initiator on another host.
 pub(super) fn serve(address: &str) -> Result<(), String> {
     remote::serve("throughput", address, |part: Part, address| {
         if part.kind.is_peer() || !SESSIONS.contains(&part.sessions) {
@@ -109,7 +111,7 @@ pub(super) fn serve(address: &str) -> Result<(), String> {
     })
 }
 
-/// Allowed numbers of sessions for another host.
+/// Allowed numbers of sessions in a request from another host.
 const SESSIONS: RangeInclusive<usize> = 1..=100_000;
 
 fn venue(

@@ -1,5 +1,5 @@
-//! This engine as the side under test: an acceptor whose sessions share one pool thread. It
-//! validates each order, stores the order and its report, and sends the report.
+//! This engine as the side under test: an acceptor whose sessions share one pool thread. The
+//! acceptor validates each order, stores the order and its report, and sends the report.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use transfix::{BeginString, Durability, Engine, Role, SessionId, SessionSettings
 use super::super::s1::{Receiver, ReportForm};
 use super::orders::{VENUE, client};
 
-/// Prints its address, and serves until its standard input ends.
+/// Prints the listening address, and serves until standard input ends.
 pub(super) fn run(
     (address, sessions): (&str, usize),
     durability: Durability,
@@ -19,7 +19,8 @@ pub(super) fn run(
     let mut settings = Settings::default();
     settings.engine.workers = 1;
     settings.engine.cpus = cpu.into_iter().collect();
-    // All connections come from one address.
+    // All connections come from one address, so the limit of pending connections must allow all
+    // sessions.
     settings.engine.pending_connections_max = sessions.max(1_000);
     settings.engine.pending_per_address_max = sessions.max(1_000);
     for n in 0..sessions {

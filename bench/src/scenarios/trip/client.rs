@@ -1,5 +1,5 @@
-//! The common client: one thread with a plain socket that treats every acceptor equally, so that
-//! only the engine differs. It spins, so no wake-up is measured.
+//! The common client: one thread with a plain socket that measures the acceptors of all engines, so
+//! that only the acceptor differs. The client spins, so that no wake-up of its thread is measured.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -12,10 +12,10 @@ use super::ours::{Times, obey};
 use super::pace::Pace;
 use super::process::Task;
 
-/// Time limit for an answer.
+/// Time limit for an answer, in nanoseconds.
 const PATIENCE_NS: u64 = 30_000_000_000;
 
-/// Logs on, prints a line, and measures on request.
+/// Logs on, prints a line, and executes tasks until standard input ends.
 pub(super) fn run(
     address: &str,
     orders: Orders,
@@ -31,10 +31,10 @@ pub(super) fn run(
 struct Client {
     stream: TcpStream,
     orders: Orders,
-    /// `35=8|`: the bytes after the BodyLength(9) of an answer.
+    /// The start of an answer after its BodyLength(9), such as `35=8|`.
     answer_type: Vec<u8>,
     rate: Option<u64>,
-    /// Received bytes, and the number of processed ones.
+    /// Received bytes, and the number of processed bytes.
     input: Vec<u8>,
     taken: usize,
     order: Vec<u8>,
@@ -111,7 +111,7 @@ impl Client {
         Ok(())
     }
 
-    /// Reads received bytes. Returns false if there were none.
+    /// Reads received bytes. Returns false if none had arrived.
     fn read(&mut self) -> io::Result<bool> {
         let mut bytes = [0; 4096];
         match self.stream.read(&mut bytes) {
@@ -125,8 +125,8 @@ impl Client {
         }
     }
 
-    /// Takes the next whole message. Any type other than `msg_type` is an error, except
-    /// Heartbeat(0), which is skipped.
+    /// Processes the next complete message. Skips a Heartbeat(0); any other type than `msg_type` is
+    /// an error. Returns false if no message is complete.
     fn next(&mut self, msg_type: &[u8]) -> io::Result<bool> {
         loop {
             let rest = &self.input[self.taken..];
@@ -152,7 +152,7 @@ impl Client {
         }
     }
 
-    /// Waits for one message.
+    /// Waits for a message of type `msg_type`.
     fn answer(&mut self, msg_type: &[u8]) -> io::Result<()> {
         while !self.next(msg_type)? {
             if !self.read()? {

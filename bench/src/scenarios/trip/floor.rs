@@ -1,4 +1,5 @@
-//! The floor of a round trip: the same bytes over a raw socket, with the same wait and pace.
+//! The floor of a round trip: the same bytes over a raw socket, with the same pace, and the same
+//! way of waiting.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,13 +16,13 @@ use super::process::Task;
 /// How a side waits for bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Reads in a spin loop.
+    /// Reads in a spin loop until bytes arrive.
     Spin,
     /// Sleeps in the kernel until bytes arrive.
     Kernel,
 }
 
-/// Answers each `order_len` bytes with `report` until the peer closes.
+/// Answers each `order_len` bytes with `report` until the other side disconnects.
 pub(super) fn answer(
     listener: &TcpListener,
     wait: Wait,
@@ -37,17 +38,17 @@ pub(super) fn answer(
     Ok(())
 }
 
-/// Parameters of the floor's asking side.
+/// Parameters of the floor's initiator.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asking {
     pub(super) wait: Wait,
-    /// CPU of the thread that receives answers, if it is not the sending one.
+    /// CPU of the thread that receives answers; `None` if the sending thread also receives.
     pub(super) receiver_cpu: Option<usize>,
-    /// Orders per second; without a pace each order follows the previous answer.
+    /// Orders per second; without a rate, each order follows the answer to the previous order.
     pub(super) rate: Option<u64>,
 }
 
-/// Sends `order` repeatedly and measures until `answer_len` bytes have come back.
+/// Sends `order` repeatedly, and measures each time until `answer_len` bytes have arrived.
 pub(super) fn ask(
     address: &str,
     asking: Asking,
@@ -67,7 +68,7 @@ pub(super) fn ask(
     run(task.orders)
 }
 
-/// Sends each order after the previous answer.
+/// Sends each order after the answer to the previous order, in one thread.
 fn in_turn(stream: &mut TcpStream, order: &[u8], buffer: &mut [u8], n: usize) -> io::Result<Times> {
     let mut times = Times::default();
     for _ in 0..n {
@@ -81,8 +82,8 @@ fn in_turn(stream: &mut TcpStream, order: &[u8], buffer: &mut [u8], n: usize) ->
     Ok(times)
 }
 
-/// Sends each order after the previous answer, with two threads as in the engine: one sends and
-/// polls the other's reads.
+/// Sends each order after the answer to the previous order, with two threads as in the engine. One
+/// thread sends and waits until the other thread has read the answer.
 fn in_turn_waiting(
     stream: &mut TcpStream,
     asking: Asking,
@@ -120,7 +121,7 @@ fn in_turn_waiting(
     Ok(times)
 }
 
-/// As in the engine: one thread sends due orders and reads answers.
+/// Uses one thread, as the engine does, which sends due orders and reads answers.
 fn spinning(
     stream: &mut TcpStream,
     rate: u64,
@@ -146,7 +147,8 @@ fn spinning(
     Ok(times)
 }
 
-/// As in the engine: one thread paces and sends, another waits for the answers.
+/// Uses two threads, as the engine does: one sends orders at their times, the other waits for the
+/// answers.
 fn waiting(
     stream: &mut TcpStream,
     (rate, asking): (u64, Asking),
@@ -201,7 +203,7 @@ fn read_some(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Returns false if the peer closed before the first byte.
+/// Fills the buffer. Returns false if the other side disconnected.
 fn read_whole(stream: &mut TcpStream, buffer: &mut [u8], wait: Wait) -> io::Result<bool> {
     let mut read = 0;
     while read < buffer.len() {

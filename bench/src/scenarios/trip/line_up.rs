@@ -1,4 +1,4 @@
-//! The contestants of a run: the floor, this engine, and others.
+//! The contestants of a run: the floor, this engine, and other engines.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -36,7 +36,8 @@ impl LineUp<'_> {
         part(self.page, self.column, &self.work, of, address)
     }
 
-    /// Adds the floor, and this engine at both ends.
+    /// Adds the floor, and this engine at both ends. `remote` is the acceptor's address on another
+    /// host.
     pub(super) fn ours(&mut self, remote: Option<&str>) -> Result<(), String> {
         let floor = remote.map(floor_address).transpose()?;
         let name = format!("floor of {}", self.column.name);
@@ -68,7 +69,7 @@ impl LineUp<'_> {
     }
 
     /// Adds other engines: at both ends, if the page has them, and as acceptors for the common
-    /// client, with this engine's acceptor beside them. Returns the engines that cannot run, with
+    /// client, together with this engine's acceptor. Returns the engines that cannot run, with
     /// their reasons.
     pub(super) fn peers(&mut self, dir: &Path, stores: &Path) -> Result<Vec<String>, String> {
         let (spins, work) = (self.column.spins(), self.work);
@@ -90,7 +91,7 @@ impl LineUp<'_> {
         let (answer, files) = (self.page.answer, self.column.has_files());
         let (ways, missing) = peers::ways(dir, peers::Wanted { answer, files, spins })?;
         not_run.extend(missing);
-        // If our acceptor is pinned, the others are pinned too.
+        // If our acceptor is pinned, the acceptors of other engines are pinned too.
         let cpu = self.column.session(Role::Acceptor).threads.cpu;
         self.notes = peers::notes(&ways);
         for (n, way) in ways.iter().enumerate() {

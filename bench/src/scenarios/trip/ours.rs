@@ -1,4 +1,4 @@
-//! This engine at one end of a round trip, in its own process.
+//! Runs this engine at one end of a round trip, in a separate process.
 
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -20,23 +20,23 @@ use super::super::shared::{StoreDir, print_line};
 use super::pace::Pace;
 use super::process::{Task, Work};
 
-/// Time limit for the other side to appear.
+/// Time limit for the logon, in nanoseconds.
 const PATIENCE_NS: u64 = 30_000_000_000;
-/// Time limit for the other side's answer, which may come from a busy machine.
+/// Time limit for an answer, in nanoseconds; long, because the other side's machine may be busy.
 const ANSWER_NS: u64 = 300_000_000_000;
 
 /// The measurements of the initiator.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Times {
-    /// Each round trip, in the order of sending, in nanoseconds.
+    /// Time of each round trip in nanoseconds, in the order of sending.
     pub(super) ns: Vec<u64>,
-    /// Delay of each sending after its due time; empty without a pace.
+    /// Delay of each sending after its planned time, in nanoseconds; empty without a pace.
     pub(super) late_ns: Vec<u64>,
-    /// CPU time of the asking process, including ended threads.
+    /// CPU time of the initiator's process in nanoseconds, including threads that have ended.
     pub(super) cpu_ns: u64,
 }
 
-/// Runs each task of a line on standard input, and prints its measurements.
+/// Runs `ask` for each task on standard input, one per line, and prints the measurements.
 pub(super) fn obey(mut ask: impl FnMut(Task) -> Result<Times, String>) -> Result<(), String> {
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| error.to_string())?;
@@ -60,10 +60,10 @@ fn engine(
     for session in &mut settings.sessions {
         address.clone_into(&mut session.address);
         session.store.store_dir.clone_from(&dir.0);
-        // An acceptor on another host may have the numbers of an earlier run.
+        // An acceptor on another host may still have the sequence numbers of an earlier run.
         session.protocol.reset_on.logon = role == Role::Initiator;
         session.log = work.log.then(|| LogSettings::in_dir(dir.0.join("log")));
-        // The page's report lacks fields that FIX 4.2 requires.
+        // The page's report lacks fields that FIX 4.2 requires, so the initiator does not validate.
         if work.report == ReportForm::Page && role == Role::Initiator {
             session.validation.validate = false;
         }
@@ -76,7 +76,7 @@ fn engine(
     Ok((engine.map_err(|error| error.to_string())?, dir))
 }
 
-/// Runs the answering side: prints its address, and serves until its input ends.
+/// Runs the acceptor: prints the listening address, and serves until standard input ends.
 pub(super) fn acceptor(
     page: &Page,
     column: &Column,
@@ -101,8 +101,7 @@ pub(super) fn acceptor(
     Ok(())
 }
 
-/// Echoes each message in its session, which the application finds by the message's
-/// SenderCompID(49).
+/// Sends each message back. The application finds the session by the message's SenderCompID(49).
 struct Echo {
     by_sender: HashMap<Vec<u8>, SessionId>,
 }
@@ -121,7 +120,7 @@ impl Application for Echo {
     }
 }
 
-/// Runs the asking side: measures on request.
+/// Runs the initiator: logs on, and measures on request.
 pub(super) fn initiator(
     page: &Page,
     column: &Column,
@@ -130,7 +129,7 @@ pub(super) fn initiator(
 ) -> Result<(), String> {
     let mut trader = Trader::start(page, column, address, work)?;
     if let Some(cpu) = column.beside.sender_cpu {
-        // After the start, because the settings place the engine's threads.
+        // The thread is pinned after the start, because the settings place the engine's threads.
         pin_to_cpu(cpu).map_err(|error| format!("CPU {cpu} cannot be used: {error}"))?;
     }
     obey(|task| {
@@ -155,9 +154,9 @@ struct Trader {
     arrivals: Arc<Arrivals>,
     order: Order,
     rate: Option<u64>,
-    /// Number of sent orders: the next ClOrdID(11), and the index of its arrival.
+    /// Number of sent orders, which is also the next ClOrdID(11) and the index of its arrival time.
     sent: usize,
-    /// True once the session is logged on; it must not end afterwards.
+    /// True after the logon; a later disconnect is then an error.
     has_begun: bool,
     _dir: StoreDir,
 }
@@ -173,15 +172,15 @@ impl Trader {
         Ok(Self { engine, handle, arrivals, order, rate, sent, has_begun, _dir: dir })
     }
 
-    /// Polls the engine, if it has no thread, until `done`.
+    /// Polls the engine, if its session has no thread, until `done` returns true.
     fn drive_until(
         &mut self,
         done: impl Fn(&Self) -> bool,
         patience_ns: u64,
         otherwise: impl FnOnce(&Self) -> String,
     ) -> Result<(), String> {
-        /// Polls between two clock reads. The clock is read rarely, because the floor never reads
-        /// it here.
+        /// Number of polls between two clock reads. The clock is read rarely, because the floor
+        /// does not read the clock while it waits.
         const LOOKS: u32 = 1_000;
         let give_up = monotonic_ns() + patience_ns;
         loop {
@@ -233,8 +232,7 @@ impl Trader {
         self.arrivals.count.load(Ordering::Acquire)
     }
 
-    /// Sends `n` orders, at the pace or each after the previous answer, and waits for their
-    /// answers.
+    /// Sends `n` orders, at the pace or each after the previous answer, and waits for all answers.
     fn round_trips(&mut self, n: usize) -> Result<Times, String> {
         let first = self.sent;
         let mut sent_at = Vec::with_capacity(n);

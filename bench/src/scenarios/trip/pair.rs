@@ -1,4 +1,5 @@
-//! Two processes of a run: one answers, the other asks and measures.
+//! Starts and measures the two processes of a run: the acceptor answers, the initiator sends and
+//! measures.
 
 use std::process::{Command, Stdio};
 
@@ -8,13 +9,13 @@ use super::super::report::Kind;
 use super::ours::Times;
 use super::process::Task;
 
-/// A pair of processes.
+/// The acceptor and the initiator of one contestant.
 pub(super) struct Pair {
     name: String,
     kind: Kind,
-    /// The asker ends first, and logs out.
+    /// The initiator; declared first, so that it logs out before the acceptor ends.
     asker: Process,
-    /// `None` if the answering side is on another host.
+    /// The acceptor; `None` if it runs on another host.
     acceptor: Option<Process>,
     task: Task,
 }
@@ -26,7 +27,8 @@ impl Drop for Pair {
 }
 
 impl Pair {
-    /// Starts both, or only the asking side. With `is_ready` the asking side prints no line first.
+    /// Starts the asking side, and suspends both processes until the first slice. `acceptor` is the
+    /// running answering side; `None` if it runs on another host.
     pub(super) fn start(
         (name, kind): (&str, Kind),
         acceptor: Option<Process>,
@@ -35,7 +37,7 @@ impl Pair {
     ) -> Result<Self, String> {
         let mut asker = Process::start(name, asker.stdin(Stdio::piped()))?;
         if matches!(kind, Kind::Acceptor | Kind::PeerAcceptor) {
-            // The asker prints a line when it is logged on.
+            // Only the common client prints a line when its session is logged on.
             asker.first_line()?;
         }
         let pair = Self { name: name.to_owned(), kind, asker, acceptor, task };
@@ -47,7 +49,7 @@ impl Pair {
         self.acceptor.iter().chain([&self.asker])
     }
 
-    /// Returns the CPU time of the answering side.
+    /// Returns the CPU time of the acceptor in nanoseconds.
     fn cpu_ns(&self) -> u64 {
         self.acceptor.as_ref().map_or(0, Process::cpu_ns)
     }
@@ -59,7 +61,7 @@ impl Pair {
         let cpu_ns = self.cpu_ns().saturating_sub(before);
         let times: Times =
             serde_json::from_str(&line).map_err(|error| format!("{error} in {line}"))?;
-        // The common client is not measured: it spins in all cases.
+        // The CPU time of the common client is not counted, because the client spins in all cases.
         let is_client = matches!(self.kind, Kind::Acceptor | Kind::PeerAcceptor);
         let of_asker = if is_client { 0 } else { times.cpu_ns };
         Ok(Slice { ns: times.ns, late_ns: times.late_ns, cpu_ns: cpu_ns + of_asker })
@@ -76,7 +78,8 @@ impl Contestant for Pair {
     }
 
     fn slice(&mut self, warm_up: bool) -> Result<Slice, String> {
-        // A spinning process runs only in its slice, because it would disturb the others.
+        // The processes run only in their own slice, because a spinning process would disturb other
+        // contestants.
         self.both().for_each(Process::go_on);
         let Task { orders, warm_up: before } = self.task;
         let first = Task { orders: orders.min(FIRST_MAX), warm_up: before };
@@ -86,5 +89,5 @@ impl Contestant for Pair {
     }
 }
 
-/// Highest number of orders in the warm-up round.
+/// Maximum number of orders in the warm-up round.
 const FIRST_MAX: usize = 200;

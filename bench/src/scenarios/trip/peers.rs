@@ -1,4 +1,4 @@
-//! Acceptors of other engines, as listed by `cargo xtask peers build`.
+//! Starts the acceptors of other engines, which `cargo xtask peers build` lists in a file.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,12 +8,12 @@ use serde::Deserialize;
 use super::super::child::Side as Process;
 use super::super::page::Answer;
 
-/// SenderCompID(49) of all acceptors.
+/// SenderCompID(49) of the acceptors of all engines.
 pub(super) const VENUE: &str = "VENUE";
-/// SenderCompID(49) of their counterparty.
+/// SenderCompID(49) of the common client.
 pub(super) const CLIENT: &str = "C0";
 
-/// One engine of the list.
+/// An engine in the list of acceptors.
 #[derive(Clone, Debug, Deserialize)]
 struct Listed {
     engine: String,
@@ -33,12 +33,12 @@ struct Listed {
     durability: String,
     #[serde(default)]
     note: String,
-    /// The reason why the engine cannot run.
+    /// The reason why the engine cannot run; `None` if it can.
     #[serde(default)]
     missing: Option<String>,
 }
 
-/// The requested configuration, as close to ours as possible.
+/// The properties that other engines should have, to be as close as possible to our configuration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub(super) answer: Answer,
@@ -46,7 +46,7 @@ pub(super) struct Wanted {
     pub(super) spins: bool,
 }
 
-/// One way to run a peer.
+/// A configuration of another engine's acceptor, with its command.
 #[derive(Clone, Debug)]
 pub(super) struct Way {
     pub(super) name: String,
@@ -56,10 +56,11 @@ pub(super) struct Way {
     has_files: bool,
 }
 
-/// The file with the list.
+/// Name of the file that lists the acceptors.
 const LIST: &str = "acceptors.json";
 
-/// Returns all ways close to the requested one, and the reasons why other engines do not run.
+/// Returns the configurations closest to the wanted properties, and the reasons why other engines
+/// do not run.
 pub(super) fn ways(dir: &Path, wanted: Wanted) -> Result<(Vec<Way>, Vec<String>), String> {
     let path = dir.join(LIST);
     if !path.exists() {
@@ -91,7 +92,7 @@ fn of(listed: &Listed, wanted: Wanted) -> Result<Vec<Way>, String> {
     }
     let has = |all: &[String], name: &str| all.iter().any(|known| known == name);
     let store = if wanted.files { "file" } else { "memory" };
-    // An engine without a file store is shown with its memory store.
+    // An engine without a file store runs with its memory store instead.
     let store = if has(&listed.stores, store) { store } else { "memory" };
     let mode = if wanted.spins && has(&listed.modes, "polling") { "polling" } else { "default" };
     let ways = listed.validation.iter().map(|validates| {
@@ -117,7 +118,7 @@ impl Listed {
     }
 }
 
-/// Returns notes about the engines, once each.
+/// Returns the notes about the engines, without repetitions.
 pub(super) fn notes(ways: &[Way]) -> Vec<String> {
     let mut notes: Vec<String> = ways.iter().map(|way| way.note.clone()).collect();
     notes.dedup();
@@ -125,7 +126,7 @@ pub(super) fn notes(ways: &[Way]) -> Vec<String> {
 }
 
 impl Way {
-    /// Starts the engine, with its store in a directory, on a CPU.
+    /// Starts the acceptor with its store in the directory `store`, pinned to `cpu` if given.
     pub(super) fn start(&self, store: &Path, cpu: Option<usize>) -> Result<Process, String> {
         let (program, rest) = self.command.split_first().ok_or("it has no command")?;
         let (name, text) =

@@ -1,4 +1,4 @@
-//! The processes of a run: their tasks, and their start.
+//! Defines the parts and tasks of the processes, and the commands that start them.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use super::super::column::Column;
 use super::super::page::Page;
 use super::super::s1::ReportForm;
 
-/// The part that a process plays for its parent process.
+/// The part of the benchmark that a process runs for its parent process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Part {
     Acceptor,
@@ -30,26 +30,26 @@ impl Part {
     }
 }
 
-/// The next task of the asking side.
+/// The orders of a slice, as requested from the asking side.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Task {
-    /// Orders to measure.
+    /// Number of measured orders.
     pub(super) orders: usize,
-    /// Orders before the measured ones.
+    /// Number of unmeasured orders before the measured orders.
     pub(super) warm_up: usize,
 }
 
-/// The work of all processes of a run.
+/// The parameters of a run, for all its processes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Work {
-    /// Orders of a slice.
+    /// Number of measured orders in a slice.
     pub(crate) orders: usize,
-    /// Orders before the first slice.
+    /// Number of unmeasured orders before the first slice.
     pub(crate) warm_up: usize,
     pub(crate) slices: usize,
-    /// Orders per second; without a pace each order follows the previous answer.
+    /// Orders per second; without a rate, each order follows the answer to the previous order.
     pub(crate) rate: Option<u64>,
-    /// The form of the answer to orders.
+    /// The form of the ExecutionReport(8) that answers an order.
     pub(crate) report: ReportForm,
     /// True if both sides write the protocol log.
     pub(crate) log: bool,
@@ -59,7 +59,7 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Returns the work that the page defines.
+    /// Returns the parameters that the page defines.
     pub(crate) fn of(page: &Page, messages: usize) -> Self {
         let slices = messages.clamp(1, page.slices);
         let (warm_up, rate, report) = (page.warm_up, page.rate, ReportForm::Valid);
@@ -67,7 +67,7 @@ impl Work {
         Self { orders, warm_up, slices, rate, report, log: false, stays: false }
     }
 
-    /// Returns the highest number of orders in one session, including all repeated rounds.
+    /// Returns the maximum number of orders in one session, including all repeated rounds.
     pub(super) fn orders_max(&self) -> usize {
         (2 * self.slices + 1) * self.orders + self.warm_up
     }
@@ -77,7 +77,7 @@ impl Work {
     }
 }
 
-/// Returns the command for this program in another part.
+/// Returns the command that starts this program as another part of the benchmark.
 pub(super) fn part(
     page: &Page,
     column: &Column,
@@ -108,7 +108,7 @@ pub(super) fn part(
     command
 }
 
-/// The program that runs another one under OpenOnload.
+/// The program that runs another program under OpenOnload.
 pub(super) const ONLOAD: &str = "onload";
 
 /// Returns true if OpenOnload is installed.
@@ -122,7 +122,7 @@ fn host_and_port(address: &str) -> Result<(&str, u16), String> {
     parts.ok_or_else(|| format!("{address} is not host:port"))
 }
 
-/// Returns the address with the next port.
+/// Returns the address of the floor: the same host with the next port.
 pub(super) fn floor_address(address: &str) -> Result<String, String> {
     let (host, port) = host_and_port(address)?;
     let above = port.checked_add(1).filter(|_| port > 0);

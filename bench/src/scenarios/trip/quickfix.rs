@@ -1,4 +1,5 @@
-//! QuickFIX C++ at both ends of S1, as in the published page; built by `cargo xtask peers build`.
+//! QuickFIX C++ at both ends of scenario S1, as on the published page. `cargo xtask peers build`
+//! builds the program.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -14,8 +15,9 @@ use super::process::Work;
 pub(super) struct BothEnds {
     name: String,
     program: PathBuf,
-    /// `default`: its own thread waits in select, as users run it. `polling`: it spins, pinned like
-    /// ours, because unpinned it could use another core than the pacing thread.
+    /// `default`: a thread waits in select, as in most programs of users. `polling`: the thread
+    /// spins and is pinned like ours, because an unpinned thread could use another core than the
+    /// pacing thread.
     mode: &'static str,
     validate: &'static str,
     orders: usize,
@@ -23,11 +25,12 @@ pub(super) struct BothEnds {
     report: &'static str,
 }
 
-/// Orders before each slice, because both processes are new.
+/// Number of unmeasured orders before each slice; needed, because both processes are new.
 const WARM_UP: &str = "200";
 
 impl BothEnds {
-    /// Returns the variants with and without validation; if ours spins, spinning ones too.
+    /// Returns the configurations with and without validation, and if ours spins, also with
+    /// polling.
     pub(super) fn all(dir: &Path, spins: bool, work: &Work, rate: u64) -> Vec<Self> {
         let report = if work.report == ReportForm::Valid { "valid" } else { "short" };
         let orders = work.orders;
@@ -81,7 +84,7 @@ impl Contestant for BothEnds {
         true
     }
 
-    /// Both processes are started for each slice.
+    /// Both processes start anew for each slice.
     fn slice(&mut self, warm_up: bool) -> Result<Slice, String> {
         if warm_up {
             return Ok(Slice::default());
@@ -92,7 +95,8 @@ impl Contestant for BothEnds {
         let mut acceptor = self.side(("acceptor", &port), &store.0)?;
         acceptor.first_line()?;
         let mut initiator = self.side(("initiator", &port), &store.0)?;
-        // Each process prints its own CPU time at its end; the acceptor ends with the session.
+        // Each process prints its own CPU time before it exits; the acceptor exits at the end of
+        // the session.
         let lines = [initiator.line()?, acceptor.line()?];
         let cpu_ns: u64 = lines.iter().map(|line| cpu_ns(line)).sum::<Result<u64, String>>()?;
         let path = store.0.join("times.csv");
@@ -111,7 +115,7 @@ fn cpu_ns(line: &str) -> Result<u64, String> {
     Ok(printed["cpu_ns_per_message"].as_u64().unwrap_or(0))
 }
 
-/// Writes our dictionary to a file, because QuickFIX reads one.
+/// Writes our dictionary of FIX 4.2 to a file, because QuickFIX reads its dictionary from a file.
 fn write_dictionary(dir: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let (name, text) = transfix_dictionary::standard_text("FIX42")?;
     Ok(std::fs::write(dir.join(format!("{name}.xml")), text)?)

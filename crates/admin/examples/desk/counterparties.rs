@@ -13,15 +13,16 @@ use transfix::{
 use crate::line;
 use crate::venue::name;
 
-/// One counterparty in `ABSENT` is not connected.
+/// Every `ABSENT`th counterparty is not connected.
 const ABSENT: usize = 9;
-/// The interval between orders; `AT_ONCE` sessions send in each interval.
+/// The interval between orders; in each interval, `AT_ONCE` sessions may send.
 const BEAT: Duration = Duration::from_millis(50);
 const AT_ONCE: usize = 8;
-/// The Text(58) of LEFT in its Logout(5). The console must not treat this text as part of a page.
+/// Text(58) of the Logout(5) that the session LEFT sends. The console must not interpret this text
+/// as HTML.
 const FAREWELL: &str = "closing early <img src=x onerror=\"document.title='owned'\">";
 
-/// Accepts every message.
+/// The application of the counterparties; it accepts every message.
 struct Taker;
 
 impl Application for Taker {
@@ -42,7 +43,7 @@ fn session(role: Role, name: &str, target: &str, address: &str) -> SessionSettin
     session
 }
 
-/// Starts the acceptor to which the venue's initiator connects.
+/// Starts the broker: the acceptor to which the venue's initiator connects.
 pub(crate) fn broker() -> Result<Engine, Box<dyn Error>> {
     let settings = Settings::of(session(Role::Acceptor, "BROKER", "VENUE", "127.0.0.1:0"));
     Ok(Engine::start(&settings, |_| Box::new(Taker))?)
@@ -85,10 +86,10 @@ impl Counterparties {
 
     pub(crate) fn stop(self) {
         drop(self.stop);
-        // A panic of the trading thread has been reported already.
+        // The join fails only after a panic of the trading thread, which has been reported already.
         let _ = self.trading.join();
         self.engine.stop(crate::LOGOUT_TIME);
-        // The thread ends with the venue.
+        // The thread is detached, because it ends only when the venue closes the connection.
         drop(self.line);
     }
 }
@@ -116,8 +117,8 @@ impl Desk {
         match &*handle.id().sender_comp_id {
             "LEFT" => {
                 if !self.has_left {
-                    // Logs out only once: an operator who logs the session on again finds it logged
-                    // on.
+                    // LEFT logs out only once, so that the session stays up after an operator logs
+                    // it on again.
                     self.has_left =
                         handle.operate(&Action::LogOut { text: FAREWELL.to_owned() }).is_ok();
                 }
@@ -132,7 +133,7 @@ impl Desk {
         }
     }
 
-    /// Sends an order, its replacement and its cancellation.
+    /// Sends an order, then its replacement, then its cancellation.
     fn life(&self, handle: &SessionHandle) {
         let name = format!("o{}", self.order);
         send(handle, "D", &order(&format!("{name}-1"), "for the desk"));
@@ -147,7 +148,7 @@ impl Desk {
 
 const TIME: &str = "20260105-09:30:00.000";
 
-/// Returns the body of an order with two parties.
+/// Returns the body of an order with two parties; `|` is the delimiter.
 pub(crate) fn order(id: &str, text: &str) -> String {
     format!(
         "11={id}|453=2|448=DESK7|447=D|452=11|448=FUND|447=D|452=3|55=EUR/USD|54=1|60={TIME}|\
@@ -156,7 +157,7 @@ pub(crate) fn order(id: &str, text: &str) -> String {
 }
 
 fn send(handle: &SessionHandle, msg_type: &str, body: &str) {
-    // A closed session refuses the order.
+    // A session that is closed refuses the order; the order is then dropped.
     let _ =
         handle.send(msg_type, |message| _ = message.fields(body.replace('|', "\x01").as_bytes()));
 }

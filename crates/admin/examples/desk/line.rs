@@ -1,4 +1,4 @@
-//! A counterparty without an engine: loses messages, sends them again, and sends messages that the
+//! A counterparty on a plain socket: loses messages, sends them again, and sends messages that the
 //! venue must reject.
 
 use std::fmt::Write as _;
@@ -10,14 +10,15 @@ use transfix::clock;
 
 use crate::counterparties::order;
 
-/// Runs until the venue ends.
+/// Runs the counterparty until the venue closes the connection.
 pub(crate) fn run(address: &str) -> io::Result<()> {
     let socket = TcpStream::connect(address)?;
     let mut line = Line { input: BufReader::new(socket.try_clone()?), output: socket };
     line.send("A", 1, "98=0|108=300|141=Y|")?;
     line.until("35=A")?;
     line.send("D", 2, &order("line2-1", "the first"))?;
-    // Messages 3 to 5 are missing, and the venue asks for them.
+    // The sequence number jumps over messages 3 to 5, and the venue requests them by a
+    // ResendRequest(2).
     line.send("D", 6, &order("line6-1", "too early"))?;
     line.until("35=2")?;
     for seq in 3..=5 {
@@ -25,7 +26,8 @@ pub(crate) fn run(address: &str) -> io::Result<()> {
         line.send("D", seq, &body)?;
     }
     line.send("D", 6, &format!("43=Y|122={}|{}", now(), order("line6-1", "too early")))?;
-    // An invalid value of Side(54), and a message type that the venue rejects.
+    // The venue rejects both messages: the value of Side(54) is invalid, and News(B) is not
+    // supported.
     line.send("D", 7, &order("line7-1", "a bad side").replace("|54=1|", "|54=bad|"))?;
     line.send("B", 8, "148=unwanted news|33=1|58=<b>bold</b>|")?;
     let mut seq = 9;
@@ -51,7 +53,8 @@ struct Line {
 }
 
 impl Line {
-    /// Sends a message. `body` may begin with header fields such as PossDupFlag(43).
+    /// Sends a message in which `body` follows SendingTime(52); it may begin with header fields
+    /// such as PossDupFlag(43).
     fn send(&mut self, msg_type: &str, seq: u64, body: &str) -> io::Result<()> {
         let head = format!("35={msg_type}|34={seq}|49=LINE|56=VENUE|52={}|", now());
         let body = (head + body).replace('|', "\x01");
@@ -61,7 +64,7 @@ impl Line {
         self.output.write_all(frame.as_bytes())
     }
 
-    /// Returns the next message of the venue, or `None` at the end of the stream.
+    /// Returns the next message of the venue, or `None` after the venue has closed the connection.
     fn next(&mut self) -> io::Result<Option<String>> {
         let mut message = Vec::new();
         loop {

@@ -4,8 +4,9 @@
 //! cargo run -p transfix-admin --example desk -- --sessions 40
 //! ```
 //!
-//! The program prints the address and the password of the console. It ends with its input, or if
-//! the console stops it. `cargo xtask console` runs a browser against the program.
+//! The program prints the address and the password of the console. It ends when its standard input
+//! ends, or when an administrator stops it in the console. `cargo xtask console` runs a browser
+//! against the program.
 #![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 
 mod counterparties;
@@ -29,12 +30,12 @@ use transfix_testkit::temp::TempDir;
 use crate::counterparties::Counterparties;
 use crate::venue::Venue;
 
-/// The password of all three users.
+/// The password of the three users viewer, operator and administrator.
 const PASSWORD: &str = "correct horse battery";
-/// The time limit for counterparties to log out.
+/// The time limit for sessions to log out when an engine stops.
 const LOGOUT_TIME: Duration = Duration::from_secs(1);
 
-/// Events that the main thread waits for.
+/// Events for which the main thread waits.
 enum News {
     Asked(Request),
     InputEnded,
@@ -94,7 +95,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn take_requests(venue: &Engine, to: Sender<News>) {
     venue.admin().take_requests(move |request| {
-        // During shutdown no thread takes requests; the sender of a request gets an error.
+        // During shutdown the main thread receives no requests; the sender of a request gets an
+        // error.
         let _ = to.send(News::Asked(request));
     });
 }

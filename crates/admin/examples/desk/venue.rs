@@ -10,10 +10,10 @@ use transfix_testkit::certificates::{Authority, Valid};
 
 /// The number of sessions that store messages in files; the others store messages in memory.
 const IN_FILES: usize = 40;
-/// The password of the counterparty LOCKED, which does not know the password.
+/// The password that the venue expects from LOCKED; that counterparty logs on without it.
 const SESAME: &str = "sesame";
 
-/// Returns the name of the n-th counterparty.
+/// Returns the SenderCompID(49) of counterparty `n`.
 pub(crate) fn name(n: usize) -> String {
     format!("FIRM{n:04}")
 }
@@ -70,7 +70,8 @@ pub(crate) fn settings(dir: &Path, count: usize, broker: &str) -> io::Result<Pat
     Ok(file)
 }
 
-/// Accepts orders, replacements and cancellations, and fills no order.
+/// The application of the venue: acknowledges orders, replacements and cancellations, and fills no
+/// order.
 #[derive(Default)]
 pub(crate) struct Venue {
     executions: u64,
@@ -91,7 +92,8 @@ impl Application for Venue {
         self.executions += 1;
         let id = order.required(tag::CL_ORD_ID)?;
         let before = order.required(Tag(41)).ok();
-        // The OrderID(37) is the first ClOrdID(11) of the order, up to its "-".
+        // OrderID(37) is the first ClOrdID(11) of the order, up to the `-`, so that all versions of
+        // an order have the same OrderID(37).
         let first = before.unwrap_or(id).split(|byte| *byte == b'-').next().unwrap_or(id);
         let side = order.char(tag::SIDE)?;
         let (execution, symbol) = (self.executions, order.required(tag::SYMBOL)?);

@@ -1,4 +1,4 @@
-//! Shared state of all administrators, and their logons.
+//! The state that all administrators share, and the check of their logons.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::refusals::Refusals;
 use crate::throttle::{Throttle, Wait};
 use crate::users::{NOBODY, Role, User, UsersFile};
 
-/// Shared state of all administrators.
+/// The state that the sessions of all administrators share.
 pub(crate) struct Administrators {
     pub(crate) admin: Admin,
     pub(crate) refusals: Arc<Refusals>,
@@ -23,20 +23,20 @@ pub(crate) struct Administrators {
     pub(crate) limits: Arc<Limits>,
 }
 
-/// A user who has logged on.
+/// A user who has logged on over FIX.
 #[derive(Clone, Debug)]
 pub(super) struct LoggedOnUser {
     pub(super) name: String,
     password_hash: String,
 }
 
-/// Returns the address of the peer, or 0.0.0.0 if the address is unknown.
+/// Returns the address of the peer, or `0.0.0.0` if the address is unknown.
 fn source(peer: Option<SocketAddr>) -> IpAddr {
     peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip())
 }
 
 impl Administrators {
-    /// Returns the user of this name and password.
+    /// Checks the user name and the password, and returns the user.
     ///
     /// # Errors
     /// Returns the text of the Logout(5) for a refused user.
@@ -46,8 +46,8 @@ impl Administrators {
         peer: Option<SocketAddr>,
     ) -> Result<LoggedOnUser, String> {
         let from = source(peer);
-        // At a source with an earlier login of the user, the engine of the administrators delays
-        // failed clients.
+        // A source with an earlier login of the user is never refused; there, the engine of the
+        // administrators delays clients after failed logons.
         if let Wait::Refused(left) = self.throttle.wait(from, name, clock::monotonic_ns()) {
             let seconds = left.as_secs() + 1;
             return Err(format!("too many wrong passwords; try again in {seconds} s"));
@@ -70,7 +70,7 @@ impl Administrators {
         Ok(LoggedOnUser { name: user.name.clone(), password_hash: user.password_hash.clone() })
     }
 
-    /// Returns the present role of a user. `None` if the user was removed, has another password, or
+    /// Returns the current role of a user. `None` if the user was removed, has a new password, or
     /// connects from a forbidden address.
     pub(super) fn role(&self, known: &LoggedOnUser, peer: Option<SocketAddr>) -> Option<Role> {
         let is_same = |user: &&User| {

@@ -6,7 +6,7 @@ use transfix::AdminError;
 
 use crate::fix::xml::{Writer, escaped};
 
-/// Result of a command: `ResultCode` of the answer.
+/// Result code of a command, as in the attribute `ResultCode` of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResultCode {
@@ -25,7 +25,7 @@ pub enum ResultCode {
 }
 
 impl ResultCode {
-    /// Returns the number of the code.
+    /// Returns the code as a number.
     #[must_use]
     pub const fn as_u8(self) -> u8 {
         match self {
@@ -39,12 +39,12 @@ impl ResultCode {
     }
 }
 
-/// Reason why a command was not performed.
+/// The refusal of a command: a result code and a reason.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Refused {
     /// Result code of the answer.
     pub code: ResultCode,
-    /// Reason as text.
+    /// Reason, as text for the administrator.
     pub why: String,
 }
 
@@ -74,7 +74,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// Formats the error as `Display` does, because an error that `main` returns is printed by `Debug`.
+/// Formats the error like `Display`, because an error returned by `main` is printed with `Debug`.
 impl fmt::Debug for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -95,23 +95,23 @@ impl From<AdminError> for Refused {
     }
 }
 
-/// Result of a successful command.
+/// The result of a successful command: XML data and a description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandResult {
     /// XML elements of the answer.
     pub data: String,
-    /// Description as text.
+    /// Description of the result, as text for the administrator.
     pub description: String,
 }
 
 impl CommandResult {
-    /// Creates a result with a description only.
+    /// Creates a result with a description and without data.
     #[must_use]
     pub fn words(description: impl Into<String>) -> Self {
         Self { data: String::new(), description: description.into() }
     }
 
-    /// Creates a result with well-formed XML elements.
+    /// Creates a result whose data is `xml`, which must consist of well-formed elements.
     #[must_use]
     pub fn data(xml: impl Into<String>) -> Self {
         Self { data: xml.into(), description: String::new() }
@@ -122,7 +122,7 @@ impl CommandResult {
     }
 }
 
-/// Returns the whole answer as XML.
+/// Returns the complete answer as XML.
 pub(super) fn response(
     request_id: Option<i64>,
     outcome: &Result<CommandResult, Refused>,

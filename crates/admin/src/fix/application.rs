@@ -19,10 +19,10 @@ use crate::fix::request::Element;
 use crate::fix::xml::parse;
 use crate::users::Role;
 
-/// Longest answer, in bytes of XML.
+/// Maximum length of an answer, in bytes of XML.
 const ANSWER_MAX: usize = 16 << 20;
 
-/// Application of an administrator's session.
+/// The application that runs the commands of an administrator's session.
 pub(crate) struct Administrator {
     administrators: Arc<Administrators>,
     known: Option<LoggedOnUser>,
@@ -34,7 +34,7 @@ impl Administrator {
         Self { administrators, known: None, peer: None }
     }
 
-    /// Performs the command of a message. Returns the RequestID and the outcome.
+    /// Runs the command in a message; returns the RequestID and the result.
     fn answer(
         &self,
         received: &Message<'_>,
@@ -56,7 +56,7 @@ impl Administrator {
         carry_out(&self.administrators, session.id(), (xml, monitoring_id), asks)
     }
 
-    /// Returns the user of the session and the user's role.
+    /// Returns the user of the session and the user's current role.
     fn actor(&self) -> Result<(Actor, Role), Refused> {
         let out = || Refused::rejected("your user was removed or may no longer log on");
         let known = self.known.as_ref().ok_or_else(out)?;
@@ -66,7 +66,7 @@ impl Administrator {
     }
 }
 
-/// Performs a command. Returns its RequestID and the outcome.
+/// Runs a command; returns its RequestID and the result.
 pub(super) fn carry_out(
     administrators: &Administrators,
     session: &SessionId,
@@ -174,7 +174,7 @@ impl Application for Administrator {
                 administrator could not be sent");
         }
         if self.known.is_none() || self.actor().is_err() {
-            // A session without a valid user receives only the Logout(5).
+            // A session whose user is no longer valid receives no answer, only the Logout(5).
             session.logout("your user was removed or may no longer log on");
         }
         Ok(())

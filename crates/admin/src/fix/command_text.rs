@@ -1,4 +1,4 @@
-//! A command with its administrator and its parameters.
+//! A parsed command with its administrator and its parameters.
 
 use transfix::{Actor, Admin, EngineAction, SessionId};
 
@@ -7,15 +7,15 @@ use crate::fix::answer::Refused;
 use crate::fix::logged_on_users::LoggedOnUsers;
 use crate::fix::request::Element;
 
-/// A command to run.
+/// A parsed command, ready to run.
 pub(super) struct ParsedCommand<'a> {
     pub(super) administrators: &'a Administrators,
-    /// Session of the administrator.
+    /// Session of the administrator who sent the command.
     pub(super) session: &'a SessionId,
     pub(super) actor: &'a Actor,
     pub(super) element: Element<'a>,
     pub(super) request_id: Option<i64>,
-    /// MonitoringRequestId(9207) of the message.
+    /// MonitoringRequestId(9207) of the command's message.
     pub(super) monitoring_id: Option<&'a str>,
 }
 
@@ -24,7 +24,8 @@ impl ParsedCommand<'_> {
         &self.administrators.admin
     }
 
-    /// Sends a request to the program. Returns the program's answer.
+    /// Sends a request, such as a reload, to the program that runs the engine; returns the
+    /// program's answer.
     pub(super) fn request(&self, action: EngineAction) -> Result<String, Refused> {
         let place = self.administrators.limits.request(&action);
         let _place = place.map_err(|busy| Refused::rejected(busy.to_string()))?;

@@ -1,4 +1,4 @@
-//! Built-in commands, their required roles and their parameters.
+//! The built-in commands, their required roles and their parameters.
 
 use crate::fix::administrators::Administrators;
 use crate::fix::answer::{CommandResult, Refused, ResultCode};
@@ -15,9 +15,9 @@ struct Command {
     name: &'static str,
     role: Role,
     about: &'static str,
-    /// True if the command has the parameters that name a session.
+    /// True if the command also accepts the parameters that identify a session.
     of_session: bool,
-    /// Other parameters; a trailing star marks required parameters.
+    /// Other parameters of the command; a trailing `*` marks a required parameter.
     parameters: &'static [&'static str],
     run: Run,
 }
@@ -246,7 +246,7 @@ const ABSENT: &[&str] = &[
     "UpdateCalendar",
 ];
 
-/// Returns the role that a command needs.
+/// Returns the role that the command `name` requires.
 ///
 /// # Errors
 /// Returns an error if the command does not exist.

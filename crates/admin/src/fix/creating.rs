@@ -7,7 +7,7 @@ use transfix::{
     TlsSettings, Unsent,
 };
 
-use crate::adding::at_home;
+use crate::adding::copy_from_existing;
 use crate::fix::answer::{CommandResult, Refused, ResultCode};
 use crate::fix::command_text::ParsedCommand;
 use crate::fix::operating::{completed, farewell};
@@ -24,11 +24,11 @@ pub(super) fn initiator(given: &ParsedCommand<'_>) -> Result<CommandResult, Refu
     create(given, session)
 }
 
-/// Runs `CreateAcceptor`. The session listens at the address of the first acceptor.
+/// Runs `CreateAcceptor`. The new session listens at the address of the first acceptor.
 pub(super) fn acceptor(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     let all = given.admin().handles();
     let like = all.iter().find(|handle| handle.settings().role == Role::Acceptor);
-    // Sessions with the same address text in their settings share one listener, even with port 0.
+    // Sessions whose settings have the same address text share one listener, even with port 0.
     let address = match (like, given.admin().listening().first()) {
         (Some(like), _) => like.settings().address.clone(),
         (None, Some(bound)) => bound.to_string(),
@@ -43,7 +43,7 @@ pub(super) fn acceptor(given: &ParsedCommand<'_>) -> Result<CommandResult, Refus
     create(given, session)
 }
 
-/// Returns `host:port` from RemoteHost and RemotePort of an element.
+/// Returns `host:port` from the parameters RemoteHost and RemotePort of an element.
 fn destination(element: Element<'_>) -> Result<String, Refused> {
     let host = element.required("RemoteHost")?;
     let port = element.required("RemotePort")?;
@@ -54,7 +54,7 @@ fn destination(element: Element<'_>) -> Result<String, Refused> {
     Ok(if is_v6 { format!("[{host}]:{number}") } else { format!("{host}:{number}") })
 }
 
-/// Returns the settings of the session to create.
+/// Returns the settings of the new session.
 fn made(given: &ParsedCommand<'_>, role: Role, address: &str) -> Result<SessionSettings, Refused> {
     let element = given.element;
     let (ours, theirs) = (element.required("SenderCompID")?, element.required("TargetCompID")?);
@@ -79,9 +79,9 @@ fn made(given: &ParsedCommand<'_>, role: Role, address: &str) -> Result<SessionS
     if begin_string == BeginString::Fixt11 {
         session.protocol.default_appl_ver_id = appl_ver_id.map(transfix::ApplVerId);
     }
-    // The new session uses the store directory of the other sessions, and the TLS settings of the
+    // The new session uses the store directory of the first session, and the TLS settings of the
     // acceptors at its address.
-    at_home(&mut session, given.admin());
+    copy_from_existing(&mut session, given.admin());
     if let Some(extra) = element.child("ExtraSessionParams") {
         for one in extra.children() {
             parameter(&mut session, extra, one)?;
@@ -91,7 +91,7 @@ fn made(given: &ParsedCommand<'_>, role: Role, address: &str) -> Result<SessionS
 }
 
 /// Parameters of other engines that have no effect in this engine.
-const PASSED_OVER: &[&str] = &[
+const IGNORED: &[&str] = &[
     "MaxMessagesAmountInBunch",
     "SocketOpPriority",
     "ForcedReconnect",
@@ -151,11 +151,12 @@ fn parameter(
         "DisableTCPBuffer" => session.socket.tcp_nodelay = flag()?,
         "SSL" if is_initiator && flag()? => session.tls = Some(TlsSettings::default()),
         "EncryptMethod" if text == "NONE" => {}
-        // `false` changes nothing; an acceptor keeps the TLS settings of its address.
+        // The value `false` changes nothing; for `SSL`, an acceptor keeps the TLS settings of its
+        // address.
         "EnableMessageRejecting" | "SSL" | "IgnoreSeqNumTooLowAtLogon" if !flag()? => {}
-        // `create` sets the sequence numbers after the session is added.
+        // The caller `create` sets the sequence numbers after the session is added.
         "InSeqNum" | "OutSeqNum" => {}
-        _ if PASSED_OVER.contains(&name) => {}
+        _ if IGNORED.contains(&name) => {}
         _ => return Err(Refused::invalid(format!("the parameter {name} is unknown; remove it"))),
     }
     Ok(())
@@ -167,7 +168,7 @@ fn create(given: &ParsedCommand<'_>, session: SessionSettings) -> Result<Command
     let (next_in, next_out) = (number("InSeqNum")?, number("OutSeqNum")?);
     let id = session.id();
     let passed_over = extra.into_iter().flat_map(Element::children).map(Element::name);
-    let passed_over = passed_over.filter(|name| PASSED_OVER.contains(name));
+    let passed_over = passed_over.filter(|name| IGNORED.contains(name));
     let passed_over: Vec<_> = passed_over.collect();
     let added = given.request(EngineAction::Add(Box::new(session)))?;
     if next_in.is_some() || next_out.is_some() {
@@ -183,7 +184,7 @@ fn create(given: &ParsedCommand<'_>, session: SessionSettings) -> Result<Command
     }))
 }
 
-/// Asks the program to remove a session. Without `SendLogout`, the connection is closed first.
+/// Requests the program to remove a session; without `SendLogout`, closes the connection first.
 fn forget(
     given: &ParsedCommand<'_>,
     id: &SessionId,
@@ -204,7 +205,7 @@ pub(super) fn delete(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused
     Ok(CommandResult::words(format!("{}: {removed}", completed(given).description)))
 }
 
-/// Runs `DeleteAll`. Sessions of administrators belong to another engine and always stay.
+/// Runs `DeleteAll`. Sessions of administrators belong to another engine and are not deleted.
 pub(super) fn delete_all(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     match given.element.text("Exclude") {
         None | Some("CURRENT_ADMIN_SESSION" | "ALL_ADMIN_SESSIONS") => {}

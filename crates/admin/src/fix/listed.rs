@@ -1,4 +1,4 @@
-//! Lists of sessions, and the changes between two lists.
+//! Snapshots of the sessions, and the changes between two snapshots.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::fix::session_data::{SessionSummary, identity};
 use crate::fix::xml::Writer;
 use crate::shown::moment;
 
-/// Snapshot of all sessions, ordered by identity.
+/// A snapshot of all sessions, ordered by their identity.
 #[derive(Clone, Default)]
 pub(super) struct Listed(BTreeMap<String, (SessionId, SessionSummary)>);
 
@@ -26,7 +26,7 @@ impl Listed {
         self.0.values().map(|(id, standing)| (id, *standing))
     }
 
-    /// Returns the sessions that were added, changed or removed since `before`.
+    /// Returns the sessions that were added, changed or removed since the snapshot `before`.
     pub(super) fn changes<'l>(
         &'l self,
         before: &'l Self,
@@ -46,7 +46,7 @@ impl Listed {
     }
 }
 
-/// Writes `SessionsListData` with these sessions and the change of each.
+/// Writes the element `SessionsListData` with the given sessions and the change of each.
 pub(super) fn write_list<'l>(
     all: impl Iterator<Item = (&'l SessionId, &'static str, SessionSummary)>,
     xml: &mut Writer,

@@ -1,7 +1,7 @@
-//! Logged-on administrators: their last request and their subscription.
+//! The logged-on administrators, the time of their last requests, and their subscriptions.
 //!
-//! Invariant: nothing is polled without administrators, and sessions are polled only while a
-//! subscription exists. An administrator has at most one subscription.
+//! Invariant: nothing is polled while no administrator is logged on, and sessions are polled only
+//! while a subscription exists. An administrator has at most one subscription.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,19 +14,19 @@ use crate::fix::listed::{Listed, write_list};
 use crate::fix::message;
 use crate::fix::xml::Writer;
 
-/// Interval between two polls of sessions for subscriptions.
-const LOOK: Duration = Duration::from_millis(250);
-/// Interval between two checks for idle administrators.
-const IDLE_LOOK: Duration = Duration::from_secs(5);
+/// Interval at which sessions are polled for subscriptions.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// Interval at which administrators are checked for idleness.
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Maximum time that a shutdown waits for running commands.
+/// Maximum time for which a shutdown waits for running commands.
 const ANSWERS_MAX: Duration = Duration::from_secs(5);
 
-/// A subscription to the states of sessions.
+/// An administrator's subscription to the states of sessions.
 pub(super) struct Subscription {
     pub(super) request_id: Option<i64>,
     pub(super) monitoring_id: Option<String>,
-    /// Sessions and states that the administrator has received.
+    /// The sessions and states that the administrator has received last.
     pub(super) listed: Listed,
 }
 
@@ -39,15 +39,15 @@ struct Present {
 #[derive(Default)]
 struct State {
     present: BTreeMap<String, Present>,
-    /// Number of commands without an answer.
+    /// Number of running commands, which have no answer yet.
     asking: usize,
     is_over: bool,
 }
 
 /// A running command; dropping this value marks the command as answered.
-pub(super) struct Asking<'a>(&'a LoggedOnUsers);
+pub(super) struct RunningCommand<'a>(&'a LoggedOnUsers);
 
-impl Drop for Asking<'_> {
+impl Drop for RunningCommand<'_> {
     fn drop(&mut self) {
         self.0.lock().asking -= 1;
         self.0.changed.notify_all();
@@ -66,29 +66,30 @@ impl LoggedOnUsers {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds an administrator after the logon.
+    /// Adds an administrator who has logged on.
     pub(super) fn enters(&self, handle: SessionHandle) {
         let (key, asked_ns) = (handle.id().to_string(), clock::monotonic_ns());
         self.lock().present.insert(key, Present { handle, asked_ns, subscription: None });
         self.changed.notify_all();
     }
 
-    /// Removes an administrator with the subscription.
+    /// Removes an administrator who has logged out, together with the subscription.
     pub(super) fn leaves(&self, id: &SessionId) {
         self.lock().present.remove(&id.to_string());
     }
 
-    /// Records a command of an administrator. Drop the returned value when the command is answered.
-    pub(super) fn asks(&self, id: &SessionId) -> Asking<'_> {
+    /// Records a running command of an administrator. The caller drops the returned value when the
+    /// command is answered.
+    pub(super) fn asks(&self, id: &SessionId) -> RunningCommand<'_> {
         let mut state = self.lock();
         if let Some(present) = state.present.get_mut(&id.to_string()) {
             present.asked_ns = clock::monotonic_ns();
         }
         state.asking += 1;
-        Asking(self)
+        RunningCommand(self)
     }
 
-    /// Sets the subscription of an administrator and replaces an existing subscription.
+    /// Sets the subscription of an administrator, in place of an existing subscription.
     pub(super) fn subscribe(
         &self,
         id: &SessionId,
@@ -103,18 +104,19 @@ impl LoggedOnUsers {
         Ok(())
     }
 
-    /// Ends a subscription. Returns true if a subscription existed.
+    /// Ends the subscription of an administrator. Returns true if a subscription existed.
     pub(super) fn unsubscribe(&self, id: &SessionId) -> bool {
         let mut state = self.lock();
         let present = state.present.get_mut(&id.to_string());
         present.is_some_and(|present| present.subscription.take().is_some())
     }
 
-    /// Waits until all commands are answered, at most [`ANSWERS_MAX`]. The administrator who stops
-    /// the program receives an answer in this time.
+    /// Waits until all commands are answered, at most [`ANSWERS_MAX`], so that an administrator who
+    /// stops the program receives the answer.
     pub(super) fn wait_for_answers(&self) {
         let is_asking = |state: &mut State| state.asking > 0;
-        // A command without an answer by now never receives an answer.
+        // After the time limit, the shutdown continues; commands still running then receive no
+        // answer.
         let _ = self.changed.wait_timeout_while(self.lock(), ANSWERS_MAX, is_asking);
     }
 
@@ -131,8 +133,8 @@ impl LoggedOnUsers {
         while !state.is_over {
             let has_subscription = state.present.values().any(|one| one.subscription.is_some());
             let wait = match (has_subscription, state.present.is_empty() || idle.is_none()) {
-                (true, _) => Some(LOOK),
-                (false, false) => Some(IDLE_LOOK),
+                (true, _) => Some(POLL_INTERVAL),
+                (false, false) => Some(IDLE_CHECK_INTERVAL),
                 (false, true) => None,
             };
             state = match wait {
@@ -150,7 +152,7 @@ impl LoggedOnUsers {
             for handle in idle {
                 tracing::info!(session = %handle.id(), "the administration logs an idle \
                     administrator out");
-                // The action fails if the administrator has disconnected meanwhile.
+                // The action fails if the administrator has disconnected in the meantime.
                 let _ = handle.operate(&Action::LogOut {
                     text: "no command arrived for too long; log on again".to_owned(),
                 });
@@ -162,7 +164,7 @@ impl LoggedOnUsers {
         }
     }
 
-    /// Sends each subscriber the changes since the last sent list.
+    /// Sends each subscriber the changes since the last list sent to that subscriber.
     fn tell(&self, admin: &Admin) {
         let now = Listed::of(admin);
         let mut state = self.lock();
@@ -182,7 +184,7 @@ impl LoggedOnUsers {
         drop(state);
         for (key, handle, xml, id) in news {
             let fill = |body: &mut transfix::Body<'_>| message::write(body, &xml, id.as_deref());
-            // Changes that cannot be sent now are sent at the next poll.
+            // If the changes cannot be sent now, the next poll sends them.
             if handle.send(message::TYPE, fill).is_ok() {
                 let mut state = self.lock();
                 let present = state.present.get_mut(&key);
@@ -194,7 +196,7 @@ impl LoggedOnUsers {
     }
 }
 
-/// Returns administrators without a subscription whose last request is at least `idle` ago.
+/// Returns the administrators without a subscription whose last request is at least `idle` ago.
 fn who_is_idle(state: &State, idle: Duration) -> Vec<SessionHandle> {
     let now_ns = clock::monotonic_ns();
     let quiet = |one: &&Present| one.subscription.is_none() && is_idle(one.asked_ns, now_ns, idle);
@@ -205,7 +207,7 @@ fn is_idle(asked_ns: u64, now_ns: u64, idle: Duration) -> bool {
     Duration::from_nanos(now_ns.saturating_sub(asked_ns)) >= idle
 }
 
-/// Attendance shared by a thread and many sessions.
+/// The logged-on administrators, shared by the sessions and the thread that watches them.
 pub(crate) type SharedLoggedOnUsers = Arc<LoggedOnUsers>;
 
 #[cfg(test)]

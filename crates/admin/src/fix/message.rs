@@ -1,15 +1,15 @@
-//! XMLnonFIX(n), the message of commands and answers.
+//! Reads and writes XMLnonFIX(n), the message of commands and answers.
 
 use transfix::{Body, Message, Tag, tag};
 
 /// MsgType(35) of XMLnonFIX(n).
 pub(super) const TYPE: &str = "n";
-/// MonitoringRequestId(9207), which matches an answer to its command.
+/// MonitoringRequestId(9207), by which a client matches an answer to its command.
 const MONITORING_REQUEST_ID: Tag = Tag(9207);
-/// Longest MonitoringRequestId(9207), in bytes.
+/// Maximum length of MonitoringRequestId(9207), in bytes.
 const ID_MAX: usize = 256;
 
-/// Returns MonitoringRequestId(9207) of a message.
+/// Returns the MonitoringRequestId(9207) of a message, if present; an invalid one is an error.
 ///
 /// # Errors
 /// Returns the reason if the field is invalid.
@@ -19,7 +19,7 @@ pub(super) fn monitoring_id<'m>(message: &Message<'m>) -> Result<Option<&'m str>
     id.map(Some).ok_or_else(|| format!("tag 9207 must be UTF-8 text of at most {ID_MAX} bytes"))
 }
 
-/// Writes an answer.
+/// Writes the fields of an answer.
 pub(super) fn write(body: &mut Body<'_>, xml: &str, monitoring_id: Option<&str>) {
     body.data(tag::XML_DATA_LEN, tag::XML_DATA, xml.as_bytes());
     if let Some(id) = monitoring_id.filter(|id| !id.is_empty()) {

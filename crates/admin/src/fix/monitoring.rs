@@ -1,4 +1,4 @@
-//! Commands that read: lists, snapshots, counters. No command waits for a session.
+//! Commands that read lists, snapshots and counters. No command waits for a session.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::fix::session_data::{figures as write_figures, has_ended_well, identit
 use crate::fix::session_data::{params as write_params, status as write_status};
 use crate::fix::xml::Writer;
 
-/// Level of detail of a session.
+/// Level of detail with which a command shows a session.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum View {
     Status,

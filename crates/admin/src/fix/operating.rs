@@ -7,7 +7,8 @@ use transfix::{Action, EngineAction, State};
 use crate::fix::answer::{CommandResult, Refused};
 use crate::fix::command_text::ParsedCommand;
 
-/// Returns the description of a successful command, such as `ToBackup completed`.
+/// Returns the description of a successful command: its name with `completed`, such as
+/// `ToBackup completed`.
 pub(super) fn completed(given: &ParsedCommand<'_>) -> CommandResult {
     CommandResult::words(format!("{} completed", given.element.name()))
 }
@@ -35,7 +36,7 @@ pub(super) fn start(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused>
     act(given, &Action::LogOn {})
 }
 
-/// Returns `SendLogout`, and `LogoutReason` for the Text(58) of the Logout(5).
+/// Returns `SendLogout`, false if absent, and `LogoutReason`, the Text(58) of the Logout(5).
 pub(super) fn farewell(given: &ParsedCommand<'_>) -> Result<(bool, String), Refused> {
     let text = given.element.text("LogoutReason").unwrap_or_default().to_owned();
     Ok((given.element.flag("SendLogout")?.unwrap_or(false), text))
@@ -73,7 +74,8 @@ pub(super) fn change_numbers(given: &ParsedCommand<'_>) -> Result<CommandResult,
     act(given, &Action::SetNumbers { next_in, next_out })
 }
 
-/// Runs `ResetSeqNum`: resets at once if the session is logged on, otherwise at its next Logon(A).
+/// Runs `ResetSeqNum`: resets the sequence numbers at once if the session is logged on, otherwise
+/// at its next Logon(A).
 pub(super) fn reset_numbers(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     let handle = given.element.session(given.admin())?;
     match handle.is_logged_on() {
@@ -82,18 +84,18 @@ pub(super) fn reset_numbers(given: &ParsedCommand<'_>) -> Result<CommandResult, 
     }
 }
 
-/// Tags that the session sets in each message, including framing fields.
+/// Tags that the session itself sets in each message, including the framing fields.
 const OF_THE_SESSION: &[&str] =
     &["8", "9", "34", "35", "43", "49", "50", "52", "56", "57", "97", "122", "142", "143", "10"];
 
-/// Runs `SendMessage`. The message is Base64, or plain text with `|` after each field.
+/// Runs `SendMessage`. The message is given in Base64, or as plain text with `|` after each field.
 pub(super) fn send(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     let text = given.element.required("Message")?;
     let (msg_type, fields) = message(text).map_err(Refused::invalid)?;
     act(given, &Action::Send { msg_type, fields })
 }
 
-/// Returns MsgType(35), and the fields that the session does not set.
+/// Returns MsgType(35), and the fields that the session does not set itself.
 fn message(text: &str) -> Result<(String, String), String> {
     let plain = match text.contains('=') && text.contains('|') {
         true => text.replace('|', "\u{1}"),

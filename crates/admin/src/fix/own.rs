@@ -1,4 +1,4 @@
-//! Commands of the program, in addition to the built-in commands.
+//! Commands that the program adds to the built-in commands.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use transfix::{Actor, Admin};
 use crate::fix::answer::{CommandResult, Refused, ResultCode};
 use crate::users::Role;
 
-/// Arguments of a command of the program.
+/// The arguments of a command that the program has added.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct OwnRequest<'a> {
@@ -20,11 +20,11 @@ pub struct OwnRequest<'a> {
     pub actor: &'a Actor,
     /// Role of the administrator.
     pub role: Role,
-    /// Administration of the engine; the audit records its actions.
+    /// Administration of the engine; its audit records all actions of the command.
     pub admin: &'a Admin,
 }
 
-/// A command of the program; a closure can be a command.
+/// A command that the program adds; a closure can be a command.
 ///
 /// The administration calls the command in one of its threads and serves other administrators
 /// meanwhile. A panic is answered with result code 6.
@@ -45,7 +45,7 @@ where
     }
 }
 
-/// Commands of the program, by the names of their elements.
+/// The commands that the program has added, by the names of their XML elements.
 ///
 /// ```
 /// use transfix_admin::users::Role;
@@ -77,7 +77,7 @@ impl fmt::Debug for OwnCommands {
 
 impl OwnCommands {
     /// Adds a command with its element name, its required role, and its description for the command
-    /// `Help`. The new command replaces an existing or built-in command of the same name.
+    /// `Help`. The new command replaces an added or built-in command of the same name.
     pub fn add(
         &mut self,
         name: impl Into<String>,
@@ -89,17 +89,18 @@ impl OwnCommands {
         self.all.insert(name.into(), own);
     }
 
-    /// Returns the role that a command needs, if the command exists.
+    /// Returns the role that the command `name` requires, or `None` if the program has added no
+    /// such command.
     pub(super) fn role(&self, name: &str) -> Option<Role> {
         self.all.get(name).map(|own| own.role)
     }
 
-    /// Returns name, role and description of each command.
+    /// Returns the name, required role and description of each command.
     pub(super) fn about(&self) -> impl Iterator<Item = (&str, Role, &str)> {
         self.all.iter().map(|(name, own)| (&**name, own.role, &*own.about))
     }
 
-    /// Runs the command of this name.
+    /// Runs the command `name`; refuses a name that the program has not added.
     pub(super) fn run(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! The XML of a command: an element, its parameters, and the named session.
+//! The XML of a command: an element, its parameters, and the session that they identify.
 
 use roxmltree::Node;
 use transfix::{Admin, BeginString, SessionHandle};
@@ -26,7 +26,7 @@ impl<'x> Element<'x> {
         self.0.children().filter(Node::is_element).map(Self)
     }
 
-    /// Checks that all parameters have one of these names and that none is repeated, except
+    /// Checks that all parameters have one of these names and that no parameter is repeated, except
     /// SessionView.
     pub(super) fn only(self, names: &[&str]) -> Result<(), Refused> {
         for (n, child) in self.children().enumerate() {
@@ -55,7 +55,8 @@ impl<'x> Element<'x> {
         self.children().filter(move |child| child.name() == name)
     }
 
-    /// Returns the trimmed text of a parameter, or `None` if the text is empty.
+    /// Returns the trimmed text of a parameter, or `None` if the text is empty or the parameter is
+    /// missing.
     pub(super) fn text(self, name: &str) -> Option<&'x str> {
         self.child(name).map(Self::own_text).filter(|text| !text.is_empty())
     }
@@ -69,7 +70,7 @@ impl<'x> Element<'x> {
         self.text(name).ok_or_else(missing)
     }
 
-    /// Returns a parameter as a whole number above 0.
+    /// Returns the value of a parameter, which must be a whole number above 0.
     pub(super) fn number(self, name: &str) -> Result<Option<u64>, Refused> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
@@ -83,7 +84,7 @@ impl<'x> Element<'x> {
         number.map(Some).ok_or_else(wrong)
     }
 
-    /// Returns a parameter as a boolean in the notation of XML Schema.
+    /// Returns the value of a parameter, which must be a boolean in the notation of XML Schema.
     pub(super) fn flag(self, name: &str) -> Result<Option<bool>, Refused> {
         match self.text(name) {
             None => Ok(None),
@@ -95,7 +96,7 @@ impl<'x> Element<'x> {
         }
     }
 
-    /// Returns the session that the parameters name.
+    /// Returns the session that the parameters of the element identify.
     pub(super) fn session(self, admin: &Admin) -> Result<SessionHandle, Refused> {
         let (ours, theirs) = (self.required("SenderCompID")?, self.required("TargetCompID")?);
         let qualifier = self.text("SessionQualifier").unwrap_or_default();
@@ -127,16 +128,17 @@ impl<'x> Element<'x> {
     }
 }
 
-/// Parameters that name a session.
+/// Names of the parameters that identify a session.
 pub(super) const SESSION: &[&str] =
     &["SenderCompID", "TargetCompID", "SessionQualifier", "Version"];
 
-/// Returns the session version of a version name.
+/// Returns the BeginString(8) for a version name.
 fn begin_string(text: &str) -> Result<BeginString, Refused> {
     version(text).map(|(session, _)| session)
 }
 
-/// Returns the session version and DefaultApplVerID(1137) of a version name, such as `FIX50SP2`.
+/// Returns the BeginString(8), and the DefaultApplVerID(1137) for FIXT 1.1, for a version name such
+/// as `FIX50SP2`.
 pub(super) fn version(text: &str) -> Result<(BeginString, Option<u8>), Refused> {
     let plain = text.replace('.', "").to_ascii_uppercase();
     Ok(match &*plain {
@@ -155,7 +157,7 @@ pub(super) fn version(text: &str) -> Result<(BeginString, Option<u8>), Refused> 
     })
 }
 
-/// Supported versions, each with a description.
+/// Names of the supported versions, each with a description.
 pub(super) const VERSIONS: [(&str, &str); 8] = [
     ("FIX40", "FIX 4.0"),
     ("FIX41", "FIX 4.1"),

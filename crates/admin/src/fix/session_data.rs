@@ -1,4 +1,4 @@
-//! Data of a session as XML: status, parameters, counters.
+//! Writes the data of a session as XML: status, parameters, counters.
 
 use transfix::{
     BeginString, Disconnect, Durability, Role, SessionHandle, SessionId, SessionStatus, State,
@@ -8,7 +8,8 @@ use transfix::{
 use crate::fix::xml::Writer;
 use crate::shown::{is_open, moment};
 
-/// State of a session as administrators see it: a status and the group of the status.
+/// The state of a session in the words of the XML: a status, and the group to which the status
+/// belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SessionSummary {
     pub(super) status: &'static str,
@@ -44,25 +45,25 @@ fn disconnected(handle: &SessionHandle, status: &SessionStatus) -> (&'static str
     }
 }
 
-/// Writes SenderCompID, TargetCompID, and the qualifier if set.
+/// Writes SenderCompID and TargetCompID of a session, and the qualifier if set.
 pub(super) fn identity(id: &SessionId, xml: &mut Writer) {
     xml.leaf("SenderCompID", &id.sender_comp_id).leaf("TargetCompID", &id.target_comp_id);
     xml.some("SessionQualifier", Some(&id.qualifier).filter(|text| !text.is_empty()));
 }
 
-/// Writes the status, the destination in use, and the last sequence numbers.
+/// Writes the status of a session, its destination in use, and its last sequence numbers.
 pub(super) fn status(handle: &SessionHandle, xml: &mut Writer) {
     let status = handle.status();
     SessionSummary::of(handle, &status).write(xml);
     let of_several = handle.settings().role == Role::Initiator;
     let at = handle.destination().filter(|_| of_several);
     xml.some("BackupState", at.map(|at| if at == 0 { "PRIMARY" } else { "BACKUP" }));
-    // InSeqNum and OutSeqNum are the last used sequence numbers.
+    // InSeqNum and OutSeqNum are the last used sequence numbers, not the next ones.
     xml.leaf("InSeqNum", status.next_num_in.saturating_sub(1));
     xml.leaf("OutSeqNum", status.next_num_out.saturating_sub(1));
 }
 
-/// Writes the settings of a session.
+/// Writes the settings of a session as parameters.
 pub(super) fn params(handle: &SessionHandle, xml: &mut Writer) {
     let (settings, status) = (handle.settings(), handle.status());
     let is_initiator = settings.role == Role::Initiator;
@@ -121,7 +122,7 @@ fn extra(handle: &SessionHandle, status: &SessionStatus, xml: &mut Writer) {
     xml.leaf("SSL", settings.tls.as_ref().is_some_and(|tls| tls.enabled));
 }
 
-/// Writes the counters of a session.
+/// Writes the counters of a session as statistics.
 pub(super) fn figures(handle: &SessionHandle, xml: &mut Writer) {
     let status = handle.status();
     let counters = &status.counters;

@@ -1,16 +1,16 @@
-//! XML of administrators: a bounded parser and a writer.
+//! Parses and writes the XML of commands and answers, within fixed limits.
 //!
-//! Invariant: accepted XML is small and flat, and has neither a DTD nor its own entities.
+//! Invariant: accepted XML is small and flat, has no DTD, and defines no entities.
 
 use std::fmt::{Display, Write as _};
 
 use roxmltree::{Document, Node, ParsingOptions};
 
-/// Longest accepted XML, in bytes.
+/// Maximum length of accepted XML, in bytes.
 pub(super) const XML_MAX: usize = 64 << 10;
-/// Maximum number of nodes (elements, texts and comments).
+/// Maximum number of nodes (elements, texts and comments) in accepted XML.
 const NODES_MAX: u32 = 1_000;
-/// Maximum nesting depth of elements.
+/// Maximum nesting depth of elements in accepted XML.
 const DEPTH_MAX: usize = 16;
 
 /// Parses XML.
@@ -32,7 +32,7 @@ pub(super) fn parse(text: &[u8]) -> Result<Document<'_>, String> {
     }
 }
 
-/// Escapes a text for an element or an attribute. Characters that XML forbids are replaced.
+/// Escapes a text for an element or an attribute. A character that XML forbids is replaced.
 pub(super) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
@@ -61,7 +61,7 @@ impl Writer {
         self
     }
 
-    /// Writes `<name>value</name>` if there is a value.
+    /// Writes `<name>value</name>`, or nothing if `value` is `None`.
     pub(super) fn some(&mut self, name: &str, value: Option<impl Display>) -> &mut Self {
         if let Some(value) = value {
             self.leaf(name, value);
@@ -69,7 +69,7 @@ impl Writer {
         self
     }
 
-    /// Writes an element with child elements.
+    /// Writes an element whose children `fill` writes.
     pub(super) fn within(&mut self, name: &str, fill: impl FnOnce(&mut Self)) -> &mut Self {
         let _ = write!(self.0, "<{name}>");
         fill(self);

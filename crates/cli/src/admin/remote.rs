@@ -1,4 +1,4 @@
-//! Commands to a running engine.
+//! Commands that observe and control a running engine.
 
 use std::io::{BufRead as _, BufReader, Write as _, stdout};
 use std::process::ExitCode;
@@ -324,7 +324,7 @@ fn ended(text: Answer) -> ExitCode {
     }
 }
 
-/// Requests a path and formats the answer.
+/// Sends a GET request for `path`, and formats the answer with `show`.
 fn shown(to: &To, path: &str, show: impl FnOnce(&Value) -> String) -> Answer {
     let answer = to.json("GET", path, None)?;
     Ok(if to.json { foreign::json(&answer) + "\n" } else { show(&answer) })
@@ -369,7 +369,7 @@ fn asked(to: &To, path: &str, body: &Value) -> Answer {
     Ok(said(&to.json("POST", path, Some(body))?))
 }
 
-/// Returns the program's answer as one line.
+/// Returns the description in the program's answer as one line.
 fn said(done: &Value) -> String {
     format!("{}\n", done["said"].as_str().unwrap_or("done"))
 }
@@ -398,7 +398,8 @@ fn messages(args: &Messages) -> String {
 fn events(args: &Events) -> ExitCode {
     let mut last = 0;
     loop {
-        // The kept events include events that happened between two streams.
+        // The loop first prints the kept events, which include those that occurred while no stream
+        // was open.
         let goes_on = kept_events(args, &mut last).and_then(|goes_on| match goes_on {
             true if args.follow => coming_events(args, &mut last),
             _ => Ok(false),
@@ -436,7 +437,7 @@ fn kept_events(args: &Events, last: &mut u64) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// Prints events as they happen, until the engine closes the stream. Returns `false` if standard
+/// Prints events as they occur, until the engine closes the stream. Returns `false` if standard
 /// output is closed.
 fn coming_events(args: &Events, last: &mut u64) -> Result<bool, Failure> {
     let mut answer = args.to.ask("GET", "/api/events/stream", None, None)?;

@@ -1,4 +1,4 @@
-//! Formats answers as tables and lines.
+//! Formats answers of the engine as tables and lines.
 
 use comfy_table::{Table, presets};
 use serde_json::Value;
@@ -67,7 +67,7 @@ pub(super) fn session(one: &Value) -> String {
         }
     }
     for (name, value) in one["counters"].as_object().into_iter().flatten() {
-        // Over FIX, some counters are null.
+        // Some counters are null over FIX and therefore not shown.
         if !value.is_null() {
             shown.add_row([name.clone(), text(value)]);
         }

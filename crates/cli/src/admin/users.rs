@@ -1,4 +1,4 @@
-//! Commands for the file of users and tokens.
+//! Commands that manage the file of users and tokens.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -37,7 +37,7 @@ enum TokenVerb {
     Remove(Remove),
 }
 
-/// Where the file is.
+/// The option that names the file of users and tokens.
 #[derive(Debug, clap::Args)]
 struct InFile {
     /// The file: `users_file` of `[admin]` in the settings.
@@ -141,7 +141,7 @@ fn remove(args: &Remove) -> ExitCode {
     if found { code } else { ExitCode::FAILURE }
 }
 
-/// Reads the file, changes and writes it, and prints the result.
+/// Reads the file, applies a change, writes the file, and prints the result.
 fn changed(
     path: &Path,
     makes: bool,

@@ -47,23 +47,24 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Application messages of one direction: MsgSeqNum(34) and the fields of the body.
+/// The application messages of one direction: MsgSeqNum(34), and the content that a resend does not
+/// change.
 type Messages = Vec<(u64, Vec<u8>)>;
 
-/// Messages of both journals.
+/// The application messages in the journals of both sides.
 pub(crate) struct Audit {
     orders: Direction,
     reports: Direction,
 }
 
-/// Messages of one direction, as sent and as received.
+/// The messages of one direction, as the sender and as the receiver stored them.
 struct Direction {
     sent: Messages,
     received: Messages,
 }
 
 impl Audit {
-    /// Reads both journals. The sessions must keep inbound messages.
+    /// Reads the journals of both sides. The sessions must have stored inbound messages.
     pub(crate) fn of(client_store: &Path, venue_store: &Path) -> Result<Self, String> {
         let (orders_sent, reports_received) = read(client_store)?;
         let (reports_sent, orders_received) = read(venue_store)?;
@@ -79,7 +80,7 @@ impl Audit {
     }
 
     /// Checks that each message of both directions was received once and in order. Errors show
-    /// stars in place of masked values.
+    /// stars instead of masked values.
     pub(crate) fn check(&self, mask: &Mask) -> Result<(), String> {
         for (name, direction) in
             [("client to venue", &self.orders), ("venue to client", &self.reports)]
@@ -131,7 +132,7 @@ impl fmt::Display for Audit {
     }
 }
 
-/// Reads the sent and received application messages of a journal.
+/// Reads the sent and the received application messages of a journal.
 fn read(store: &Path) -> Result<(Messages, Messages), String> {
     let (mut sent, mut received) = (Vec::new(), Vec::new());
     let mut index = FieldIndex::default();
@@ -152,7 +153,7 @@ fn read(store: &Path) -> Result<(Messages, Messages), String> {
     Ok((sent, received))
 }
 
-/// Returns MsgType(35) and the fields of a message that a resend does not change.
+/// Returns MsgType(35) and those fields of a message that a resend does not change.
 fn body(message: &Message<'_>) -> Vec<u8> {
     let mut body = [b"35=", message.msg_type().as_bytes(), b"\x01"].concat();
     for (n, field) in message.fields().enumerate() {

@@ -10,25 +10,25 @@ use transfix_dictionary::{Conditional, DataType, Field, Flat, Member};
 
 use crate::input::{InputError, Pair};
 
-/// Data for the explanation of findings.
+/// The context in which the findings of one message are explained.
 pub(crate) struct Explain<'e, 'm> {
     pub(crate) message: &'e Message<'m>,
     pub(crate) pair: &'e Pair,
-    /// Layout of the message; `None` if the dictionary lacks the message.
+    /// Layout of the message; `None` if the dictionary does not define the message.
     pub(crate) layout: Option<&'e MessageLayout>,
     /// All findings of the message.
     pub(crate) findings: &'e [Finding],
-    /// Values to hide.
+    /// Fields whose values are hidden; `None` hides nothing.
     pub(crate) mask: Option<&'e Mask>,
 }
 
-/// Longest value that is shown whole, in characters.
+/// Maximum length of a shown value, in characters; a longer value is shortened.
 const VALUE_MAX: usize = 40;
-/// Maximum number of listed codes; further codes are only counted.
+/// Maximum number of listed codes of a field; further codes are only counted.
 const CODES_MAX: usize = 12;
 
 impl Explain<'_, '_> {
-    /// Returns one line: the field, the reason and the remedy.
+    /// Explains a finding in one line: the field, the reason and the remedy.
     pub(crate) fn finding(&self, finding: &Finding) -> String {
         let reject = finding.reject;
         let mut text = self.subject(finding);
@@ -40,7 +40,7 @@ impl Explain<'_, '_> {
         text
     }
 
-    /// Returns the wrong field, with its value if present.
+    /// Returns the field of a finding, as its name with its value if the field is present.
     fn subject(&self, finding: &Finding) -> String {
         let reason = finding.reject.reason;
         if reason == RejectReason::InvalidMsgType {
@@ -60,13 +60,13 @@ impl Explain<'_, '_> {
         }
     }
 
-    /// Returns the position of the field if the field has no valid tag.
+    /// Returns the position of the finding's field if this field has no valid tag.
     fn malformed_at(&self, finding: &Finding) -> Option<usize> {
         let is_tag = finding.reject.reason == RejectReason::InvalidTagNumber;
         finding.at.filter(|at| is_tag && self.message.tags().get(*at) == Some(&Tag(0)))
     }
 
-    /// Returns the value of a field, masked if secret.
+    /// Returns the value of a field as text, with stars if the value is secret.
     fn value(&self, field: &codec::Field<'_>) -> String {
         let msg_type = self.message.msg_type();
         match self.mask.is_some_and(|mask| mask.hides(msg_type, field.tag)) {
@@ -75,7 +75,8 @@ impl Explain<'_, '_> {
         }
     }
 
-    /// Returns name and tag, such as `Side(54)`, or the tag alone.
+    /// Returns the name and tag of a field, such as `Side(54)`, or the tag alone if the field is
+    /// unknown.
     fn name(&self, tag: Tag) -> String {
         match self.pair.field(tag.0) {
             Some(field) => format!("{}({tag})", field.name),
@@ -134,7 +135,8 @@ impl Explain<'_, '_> {
         if let Some(field) = field {
             let _ = write!(text, ", {} {}", article(field.data_type), field.data_type);
         }
-        // In a group, the first field of the entry identifies the entry.
+        // If the missing field belongs to a group, the first field of the entry shows which entry
+        // is incomplete.
         if let Some((at, field)) = finding.at.and_then(|at| Some((at, self.message.at(at)?))) {
             let value = self.value(&field);
             let name = self.name(field.tag);
@@ -150,14 +152,15 @@ impl Explain<'_, '_> {
         text
     }
 
-    /// Returns the standard's text for a missing field that is required under a condition.
+    /// Returns the standard's words on a missing field that is required under a condition.
     fn standard(&self, finding: &Finding) -> Option<&str> {
         let known = self.pair.message(self.message.msg_type())?;
         let value = |tag| self.message.raw(Tag(tag));
         let is_meant = |rule: &&Conditional| {
             finding.reject.tag == Some(Tag(rule.tag))
                 && rule.group.is_some() == finding.at.is_some()
-                // Conditions within a group are not evaluated again.
+                // The validation has evaluated the condition; within a group, the condition is not
+                // evaluated again here.
                 && (rule.group.is_some() || rule.condition.holds(&value))
         };
         known.conditions.iter().find(is_meant).map(|rule| &*rule.says)
@@ -174,7 +177,7 @@ impl Explain<'_, '_> {
         }
     }
 
-    /// Explains a field that begins without a valid tag.
+    /// Explains the error of a field that does not begin with a valid tag.
     fn malformed(&self, at: usize) -> String {
         let text = self.message.tag_text(at);
         let number = std::str::from_utf8(text).ok().and_then(|text| text.parse::<u32>().ok());
@@ -189,7 +192,7 @@ impl Explain<'_, '_> {
         }
     }
 
-    /// Explains where a misplaced field belongs.
+    /// Explains where the field `tag` belongs, which the message may not have at its position.
     fn unplaced(&self, tag: Tag, finding: &Finding) -> String {
         let known = self.pair.message(self.message.msg_type());
         let Some(group) = known.and_then(|known| group_of(&known.members, tag.0)) else {
@@ -204,7 +207,8 @@ impl Explain<'_, '_> {
         format!("the field is accepted only in an entry of the group {}", self.name(Tag(group)))
     }
 
-    /// Explains the form of a value. For a Length field, states the real length of its data field.
+    /// Explains which form the value must have. For a Length field, states the actual length of its
+    /// data field.
     fn form(&self, finding: &Finding, field: &Field) -> String {
         let next = finding.at.and_then(|at| Some((self.message.at(at)?, self.message.at(at + 1)?)));
         let Pair { session, application } = self.pair;
@@ -222,7 +226,7 @@ impl Explain<'_, '_> {
         }
     }
 
-    /// Explains the structural error of the finding's group.
+    /// Explains the structural error of the group in a finding.
     fn group_fault(&self, finding: &Finding) -> String {
         let Some(layout) = self.layout else { return String::new() };
         let groups = self.message.tags().iter().filter_map(|tag| Some((*tag, layout.group(*tag)?)));
@@ -238,7 +242,8 @@ impl Explain<'_, '_> {
     }
 }
 
-/// Returns the correct BodyLength(9) or CheckSum(10), if only this value is wrong.
+/// Returns a remedy with the correct BodyLength(9) or CheckSum(10), or an empty text if neither
+/// value is wrong.
 pub(crate) fn right(bytes: &[u8], wrong: InputError) -> String {
     let trailer = bytes.len().checked_sub(TRAILER_LEN).map(|at| bytes.split_at(at));
     let Some((covered, trailer)) = trailer.filter(|(_, trailer)| trailer.starts_with(b"10="))
@@ -259,7 +264,7 @@ pub(crate) fn right(bytes: &[u8], wrong: InputError) -> String {
             return String::new();
         }
     };
-    // If the value is already correct, the error lies elsewhere.
+    // If the present value is correct, the error is elsewhere.
     if is { String::new() } else { format!("; {right} would be right") }
 }
 
@@ -279,7 +284,7 @@ fn group_of(members: &[Member], tag: u32) -> Option<u32> {
     })
 }
 
-/// Returns a value as text, shortened to [`VALUE_MAX`] characters.
+/// Returns a value as text of at most [`VALUE_MAX`] characters.
 fn shown(value: &[u8]) -> String {
     let text = String::from_utf8_lossy(value);
     let mut shown: String = text.chars().take(VALUE_MAX).flat_map(char::escape_debug).collect();
@@ -314,7 +319,7 @@ const fn article(data_type: DataType) -> &'static str {
     }
 }
 
-/// Describes the form of values of the field's type.
+/// Describes the form of values that the field's type demands.
 fn form(field: &Field) -> String {
     use DataType as T;
     let form = match field.data_type {

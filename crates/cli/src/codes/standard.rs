@@ -1,5 +1,5 @@
-//! Codes of the standard: reasons of Reject(3) and BusinessMessageReject(j), and the codes of other
-//! fields.
+//! Explains codes of the standard: reasons of Reject(3) and BusinessMessageReject(j), and codes of
+//! other fields.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -7,11 +7,11 @@ use std::sync::LazyLock;
 use transfix::RejectReason;
 use transfix_dictionary::{self as dictionary, Dictionary, Field, nearest};
 
-/// Dictionary with the codes of all versions.
+/// Name of the dictionary that contains the codes of all FIX versions.
 const NAME: &str = "FIXLatest";
 
-/// Fields whose codes a bare number may mean: the tag, the message with the field, and the fields
-/// that lead to the cause.
+/// The two fields whose codes a number without a field may mean. Each has its tag, the message with
+/// the field, and the fields that help to find the cause.
 const REASONS: [(u32, &str, &str); 2] = [
     (
         373,
@@ -34,14 +34,14 @@ pub(super) fn dictionary() -> Result<&'static Dictionary, String> {
     READ.as_ref().map_err(String::clone)
 }
 
-/// A code of a field.
+/// A code that a field may have as its value.
 pub(super) struct Code<'d> {
     field: &'d Field,
     code: &'d dictionary::Code,
 }
 
 impl<'d> Code<'d> {
-    /// Returns true if the code has this value or name.
+    /// Returns true if `wanted` is the value or the name of the code.
     pub(super) fn is(&self, wanted: &str) -> bool {
         self.code.value == wanted || self.code.name.eq_ignore_ascii_case(wanted)
     }
@@ -50,7 +50,7 @@ impl<'d> Code<'d> {
         &self.code.name
     }
 
-    /// Returns the message that uses the code as a reason, and the remedy.
+    /// Returns the message whose reason field uses this code, and the remedy.
     fn reason(&self) -> Option<(&'static str, &'static str)> {
         let mut reasons = REASONS.into_iter();
         reasons.find(|(tag, ..)| *tag == self.field.tag).map(|(_, of, remedy)| (of, remedy))
@@ -87,7 +87,7 @@ pub(super) fn reasons() -> Result<impl Iterator<Item = Code<'static>>, String> {
     Ok(fields.flat_map(|field| field.codes.iter().map(move |code| Code { field, code })))
 }
 
-/// Explains a code of the field with this name or tag.
+/// Explains a code of the field, which is given by name or tag.
 ///
 /// # Errors
 /// Returns an error if the code is unknown; the text names similar codes.

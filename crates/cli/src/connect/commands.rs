@@ -72,7 +72,7 @@ pub(super) const COMMANDS: &[Command] = &commands([
     ("help [COMMAND]", "lists the commands, or explains a command", "help expect"),
 ]);
 
-/// Text below the command list of `help`.
+/// Text that `help` prints below the command list.
 pub(super) const VALUES: &str = "\
 Placeholders in values: {id} is a number never used before, {now} and {date} are the time, and {n}
 is the position in a burst. {sent.FIELD} is a field of the last sent message, and {last.FIELD} of
@@ -101,7 +101,7 @@ const fn first_word(usage: &'static str) -> &'static str {
 }
 
 impl Command {
-    /// Returns the command of this name.
+    /// Returns the command with this name.
     ///
     /// # Errors
     /// Returns an error for an unknown name, with the most similar command.
@@ -119,7 +119,7 @@ impl Command {
         format!("{usage}\n  {does}\n  example: {example}")
     }
 
-    /// Returns the error for a wrong number of words.
+    /// Returns the error for a wrong number of arguments.
     pub(super) fn miscounted(&self, words: &[&str]) -> Fault {
         let wanted: Vec<_> = self.usage.split(' ').skip(1).filter(|word| *word != "…").collect();
         let needed: Vec<_> =

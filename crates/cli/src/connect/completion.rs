@@ -11,7 +11,7 @@ use rustyline::{Context, Helper};
 use super::commands::COMMANDS;
 use super::vocabulary::Vocabulary;
 
-/// Changing input of the completion: the type of the current message, and the names of saved
+/// Completion state that commands change: the type of the current message, and the names of saved
 /// messages.
 #[derive(Clone, Default)]
 pub(super) struct Situation {
@@ -19,14 +19,14 @@ pub(super) struct Situation {
     pub(super) kept: Vec<String>,
 }
 
-/// Helper of the line editor.
+/// Completion helper of the line editor.
 pub(super) struct Help {
     pub(super) words: Arc<Vocabulary>,
     pub(super) situation: Arc<Mutex<Situation>>,
 }
 
 impl Help {
-    /// Returns the start of the completed word in the line, and the candidates.
+    /// Returns the position in the line where the word to complete starts, and the candidates.
     fn offer(&self, line: &str) -> (usize, Vec<String>) {
         let begin = line.rfind([' ', '|']).map_or(0, |at| at + 1);
         let (before, word) = line.split_at(begin);
@@ -69,7 +69,7 @@ impl Help {
     }
 }
 
-/// Returns the texts that start with the word, ignoring ASCII case.
+/// Returns the texts that start with `word`, ignoring ASCII case.
 fn starting(word: &str, all: impl IntoIterator<Item = String>) -> Vec<String> {
     let word = word.to_ascii_lowercase();
     all.into_iter().filter(|one| one.to_ascii_lowercase().starts_with(&word)).collect()

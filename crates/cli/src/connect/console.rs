@@ -36,29 +36,30 @@ pub(super) struct Console {
     pub(super) begin_string: BeginString,
     pub(super) orders: HashMap<u64, PlacedOrder>,
     pub(super) next_order: u64,
-    /// True after `logout`, until `logon`.
+    /// True after the command `logout`, until the command `logon`.
     pub(super) logged_out: bool,
     pub(super) words: Arc<Vocabulary>,
     pub(super) kept: SavedMessages,
     pub(super) heard: Received,
     pub(super) situation: Arc<Mutex<Situation>>,
-    /// The current message.
+    /// The message that the commands are building, if any.
     pub(super) typed: Option<Typed>,
-    /// Source of unique identifiers.
+    /// Source of the unique identifiers for `{id}`.
     pub(super) ids: Ids,
-    /// Fields of the last sent message.
+    /// Fields of the last sent message, for `{sent.FIELD}`.
     pub(super) sent: Fields,
-    /// Fields of the last message that `expect` found.
+    /// Fields of the last message that `expect` found, for `{last.FIELD}`.
     pub(super) last: Fields,
-    /// True if the current command has sent a message.
+    /// True if the current command has already sent a message. Only the first message of a command
+    /// marks the received messages as earlier ones.
     pub(super) has_begun: bool,
-    /// Nesting depth of the running command files.
+    /// Number of nested command files that are running.
     pub(super) depth: usize,
-    /// Channel without messages; a receive waits for its whole timeout.
+    /// Channel that never carries a message, so that a receive sleeps for its whole timeout.
     pub(super) pause: (Sender<()>, Receiver<()>),
 }
 
-/// Longest wait for a logon before the command fails.
+/// Maximum wait for a logon before the command fails.
 const LOGON_WAIT: Duration = Duration::from_secs(30);
 
 impl Console {
@@ -78,7 +79,7 @@ impl Console {
                     None => say(NOTHING),
                 },
                 Ok(line) => {
-                    // A failed history entry does not affect the command.
+                    // A line that cannot be added to the history is still executed.
                     let _ = editor.add_history_entry(&line);
                     if let Err(fault) = self.command(&line) {
                         say(&fault.to_string());
@@ -177,7 +178,8 @@ impl Console {
         if self.logged_out {
             return Err("logged out; `logon` first".into());
         }
-        // With several destinations, the next destination may accept the logon.
+        // With several destinations, a refusal does not end the wait, because the next destination
+        // may accept the logon.
         let is_only_one = self.handle.destinations().len() <= 1;
         self.heard.wait(LOGON_WAIT, is_only_one).map_err(|refused| {
             Fault::Failed(match refused {
@@ -187,7 +189,7 @@ impl Console {
         })
     }
 
-    /// Returns the time as UTCTimestamp, in the precision of the session.
+    /// Returns the current time as UTCTimestamp, in the precision of the session.
     pub(super) fn now(&self) -> String {
         let settings = self.handle.settings();
         let version = settings.begin_string.precision();
@@ -202,12 +204,12 @@ impl Console {
     }
 }
 
-/// Creates the channel for pauses.
+/// Creates the empty channel on which pauses wait.
 pub(super) fn pause() -> (Sender<()>, Receiver<()>) {
     channel()
 }
 
-/// Parses a number of seconds.
+/// Parses a duration in seconds.
 pub(super) fn span(seconds: &str) -> Result<Duration, Fault> {
     let found = seconds.parse().ok().filter(|seconds| (0.0..=86_400.0).contains(seconds));
     let wrong = || Fault::Usage(format!("SECONDS: {seconds} is not a number from 0 to 86400"));

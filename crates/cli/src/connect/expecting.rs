@@ -1,4 +1,4 @@
-//! The command `expect` of `connect`: waits for a message, or reports the messages that came
+//! The command `expect` of `connect`: waits for a message, or reports the messages received
 //! instead.
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::foreign::Foreign;
 
 /// Default timeout of `expect`, in seconds.
 const EXPECT_S: f64 = 10.0;
-/// Maximum number of other messages in the error; the newest are named.
+/// Maximum number of non-matching messages that the error names, beginning with the newest.
 const OTHERS_MAX: usize = 10;
 
 impl Console {
@@ -41,7 +41,8 @@ impl Console {
                     heard.iter().any(is_it)
                 })
         };
-        // A Logon(A) may arrive on the next connection.
+        // A Logon(A) may arrive on the next connection, so the end of this connection does not end
+        // the wait.
         let is_logon = wanted.msg_type == "A";
         let found = self.heard.take(within, is_logon, fits);
         self.last = found.map_err(|missed| self.missed(&wanted, within, &missed))?;
@@ -73,7 +74,8 @@ impl Console {
         Fault::Failed(text)
     }
 
-    /// Describes the message that came instead: the wanted fields, and the counterparty's Text(58).
+    /// Describes a non-matching message by its values of the wanted fields, and by the
+    /// counterparty's Text(58).
     fn other(&self, wanted: &Typed, heard: &Fields) -> String {
         let Some(msg_type) = value(heard, tag::MSG_TYPE.0) else { return "garble".to_owned() };
         let mut tags: Vec<u32> = wanted.fields.iter().map(|(tag, _)| *tag).collect();

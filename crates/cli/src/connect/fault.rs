@@ -6,16 +6,16 @@ use std::process::ExitCode;
 /// Reason why a command failed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The command has wrong arguments; the error adds the usage.
+    /// The command has wrong arguments; the error text includes the usage.
     Usage(String),
-    /// The command cannot be performed as written; the script is wrong.
+    /// The command cannot run as written, so the script is wrong.
     Wrong(String),
-    /// The command was correct, but the session or the counterparty failed.
+    /// The command is correct, but the session or the counterparty failed.
     Failed(String),
 }
 
 impl Fault {
-    /// Returns the same kind of error with another text.
+    /// Replaces the text of the error and keeps its kind.
     pub(super) fn map(self, text: impl FnOnce(String) -> String) -> Self {
         match self {
             Self::Usage(old) => Self::Usage(text(old)),
@@ -33,7 +33,7 @@ impl Fault {
     }
 }
 
-/// Converts a plain text to an error in the typed command.
+/// Converts a plain text to [`Fault::Wrong`].
 impl From<String> for Fault {
     fn from(text: String) -> Self {
         Self::Wrong(text)

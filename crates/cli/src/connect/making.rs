@@ -9,23 +9,24 @@ use super::received::{Fields, value};
 use super::values::{Source, has_id, made};
 use crate::show::{count, say};
 
-/// Error of a command that needs a message when there is none.
+/// Error of a command that needs a current message when there is none.
 pub(super) const NOTHING: &str = "there is no message to change or send; begin a message, such as \
                                   `new NewOrderSingle`";
 
-/// Maximum time for a message to receive its number and to be sent, when a command reads its
-/// session fields.
+/// Maximum wait for a message to be numbered and sent, before a command reads its session fields
+/// such as MsgSeqNum(34).
 const LEAVES_MAX: Duration = Duration::from_secs(5);
 
-/// A message ready to be sent.
+/// A message whose placeholders are replaced, ready to be sent.
 pub(super) struct ReadyMessage {
     pub(super) fields: Fields,
-    /// True if the message uses a new `{id}`.
+    /// True if the message contains a newly generated `{id}`.
     pub(super) has_id: bool,
 }
 
 impl Console {
-    /// Runs a command for messages. Returns `false` if the name is another command.
+    /// Runs a command that builds or saves messages. Returns `false` if `name` is not such a
+    /// command.
     pub(super) fn message_command(&mut self, name: &str, rest: &str) -> Result<bool, Fault> {
         let words: Vec<&str> = rest.split_whitespace().collect();
         let done = match (name, &words[..]) {
@@ -59,7 +60,7 @@ impl Console {
         done.map(|()| true)
     }
 
-    /// Begins a message with its required fields.
+    /// Begins a new message that contains its required fields.
     fn begin(&mut self, name: &str) -> Result<(), Fault> {
         let message = self.words.message(name)?;
         let fields = self.words.begun(message);
@@ -128,7 +129,8 @@ impl Console {
         Ok(ReadyMessage { fields, has_id: typed.fields.iter().any(|(_, text)| has_id(text)) })
     }
 
-    /// Returns the last sent message, with its session fields if `field` is one of them.
+    /// Returns the fields of the last sent message. If `field` is a header or trailer field that
+    /// the session adds, waits until the message is sent.
     fn whole(&self, field: &str) -> Result<Fields, Fault> {
         let tag = self.words.tag(field)?;
         let is_there = self.sent.is_empty() || value(&self.sent, tag).is_some();
@@ -136,12 +138,13 @@ impl Console {
         Ok(whole.unwrap_or_else(|| self.sent.clone()))
     }
 
-    /// Returns a field of an earlier message.
+    /// Returns the value of a field of an earlier message, which `what` names in the error.
     fn look(&self, of: &Fields, field: &str, what: &str) -> Result<String, Fault> {
         let tag = self.words.tag(field)?;
         let found = value(of, tag).map(str::to_owned);
         let missing = || format!("{what} has no {}", self.words.name(tag));
-        // A missing message is an error of the script; a missing field depends on the message.
+        // An empty `of` means that there is no earlier message, which is an error of the script. A
+        // missing field depends on the counterparty's message.
         found.ok_or_else(|| match of.is_empty() {
             true => Fault::Wrong(missing()),
             false => Fault::Failed(missing()),

@@ -1,20 +1,21 @@
-//! A typed message: a type and its fields, in order.
+//! A typed message: a MsgType(35) and fields, in order.
 
 use super::values::MISSING;
 use super::vocabulary::Vocabulary;
 use crate::foreign::Foreign;
 
-/// A message that was typed or saved.
+/// A message that the user typed or saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Typed {
     pub(super) msg_type: String,
-    /// Tags and values. A group is its NumInGroup field, then the fields of each entry.
+    /// Tags and values, in order. A repeating group is its NumInGroup field, followed by the fields
+    /// of each entry.
     pub(super) fields: Vec<(u32, String)>,
 }
 
 impl Typed {
-    /// Parses `TAG=VALUE|TAG=VALUE`, with names accepted for tags and values. A data field after
-    /// its Length field may contain bars.
+    /// Parses `TAG=VALUE|TAG=VALUE`; tags and values may also be names. A data field after its
+    /// Length field may contain `|`.
     pub(super) fn parse(msg_type: &str, fields: &str, words: &Vocabulary) -> Result<Self, String> {
         let (mut rest, mut found) = (fields, Vec::new());
         while !rest.is_empty() {
@@ -29,7 +30,7 @@ impl Typed {
         Ok(Self { msg_type: words.msg_type(msg_type)?, fields: found })
     }
 
-    /// Parses a typed line, in which spaces may separate the fields if the line has no bars.
+    /// Parses a typed line. Without a `|` in the line, spaces separate the fields.
     pub(super) fn from_line(
         msg_type: &str,
         fields: &str,
@@ -43,7 +44,7 @@ impl Typed {
         Ok(Self { msg_type: words.msg_type(msg_type)?, fields })
     }
 
-    /// Returns the fields as [`Typed::line`] does, with stars for secrets.
+    /// Returns the fields in the form of [`Typed::line`], with secret values replaced by stars.
     pub(super) fn seen(&self, words: &Vocabulary) -> String {
         let seen = |tag, value: &str| (tag, words.seen(&self.msg_type, tag, value));
         let fields = self.fields.iter().map(|(tag, value)| seen(*tag, value)).collect();
@@ -56,7 +57,7 @@ impl Typed {
         fields.collect::<Vec<_>>().join("|")
     }
 
-    /// Sets the first field of this tag, or appends the field.
+    /// Sets the first field with this tag, or appends the field if there is none.
     pub(super) fn set(&mut self, tag: u32, value: String) {
         match self.fields.iter_mut().find(|(known, _)| *known == tag) {
             Some((_, old)) => *old = value,
@@ -64,14 +65,14 @@ impl Typed {
         }
     }
 
-    /// Removes all fields of this tag. Returns true if the field existed.
+    /// Removes all fields with this tag. Returns true if there was such a field.
     pub(super) fn unset(&mut self, tag: u32) -> bool {
         let before = self.fields.len();
         self.fields.retain(|(known, _)| *known != tag);
         self.fields.len() < before
     }
 
-    /// Returns the fields without a value, each with its possible values.
+    /// Describes the fields that still have no value, each with its possible values.
     pub(super) fn missing(&self, words: &Vocabulary) -> Vec<String> {
         let missing = self.fields.iter().filter(|(_, value)| value == MISSING);
         missing.map(|(tag, _)| format!("{}: {}", words.name(*tag), words.choice(*tag))).collect()
@@ -87,7 +88,7 @@ impl Typed {
         words.message_name(&self.msg_type) + &fields.collect::<String>()
     }
 
-    /// Returns the message as readable text, one line a field.
+    /// Returns the message as readable text, with one field on each line.
     pub(super) fn shown(&self, words: &Vocabulary) -> String {
         let mut text = words.message_name(&self.msg_type);
         for (tag, value) in &self.fields {
@@ -103,8 +104,8 @@ impl Typed {
     }
 }
 
-/// Returns the end of the data field at the start of the text, if the field before is its Length
-/// field and the length matches.
+/// Returns the end of the data field at the start of `text`. Returns `None` unless `before` is its
+/// Length field with a length that matches.
 fn end_of_data(text: &str, before: Option<&(u32, String)>, words: &Vocabulary) -> Option<usize> {
     let (name, _) = text.split_once('=')?;
     let (length, count) = before?;
@@ -115,7 +116,7 @@ fn end_of_data(text: &str, before: Option<&(u32, String)>, words: &Vocabulary) -
     (behind.is_empty() || behind.starts_with('|')).then_some(end)
 }
 
-/// Parses a field: a tag or name, and a value or the name of a code.
+/// Parses `TAG=VALUE`, where the tag may be a field name and the value the name of a code.
 pub(super) fn pair(field: &str, words: &Vocabulary) -> Result<(u32, String), String> {
     let (name, value) =
         field.split_once('=').ok_or_else(|| format!("write FIELD=VALUE, not {field}"))?;
@@ -138,8 +139,8 @@ pub(super) fn quoted(line: &str) -> Result<Vec<String>, String> {
     if is_quoted { Err("a quote is open".to_owned()) } else { Ok(words) }
 }
 
-/// Splits a line into fields at spaces. A word without `=` belongs to the previous value; in a line
-/// with quotes, quotes group words.
+/// Splits a line into fields at spaces. A word without `=` belongs to the value before it. If the
+/// line contains quotes, quotes group the words instead.
 fn spaced(line: &str) -> Result<Vec<String>, String> {
     if line.contains('"') {
         return quoted(line);
@@ -179,19 +180,20 @@ mod tests {
         let words = Vocabulary::new(&session).unwrap();
         let read = |fields: &str| {
             let typed = Typed::parse("B", fields, &words).unwrap();
-            // A saved message can be parsed again.
+            // A saved message parses to the same message.
             assert_eq!(Typed::parse("B", &typed.line(), &words).as_ref(), Ok(&typed), "{fields}");
             typed.fields.iter().map(|(tag, value)| format!("{tag}={value}")).collect::<Vec<_>>()
         };
         assert_eq!(read("95=7|96=a|37=|b|58=x"), ["95=7", "96=a|37=|b", "58=x"]);
         assert_eq!(read("RawDataLength=3|RawData=|||"), ["95=3", "96=|||"]);
         assert_eq!(read("95=2|96=\u{e9}|58=x"), ["95=2", "96=\u{e9}", "58=x"]);
-        // With a mismatching length, the text is parsed as written.
+        // If the length does not match, the text is parsed as ordinary fields.
         for length in ["0", "1", "4", "9", "18446744073709551615", "x"] {
             let fields = [format!("95={length}"), "96=ab".to_owned(), "58=x".to_owned()];
             assert_eq!(read(&fields.join("|")), fields);
         }
-        // Only the field's own Length field counts, and only directly before the data field.
+        // A length counts only if it is in the data field's own Length field, directly before the
+        // data field.
         assert_eq!(read("354=3|96=a|58=x"), ["354=3", "96=a", "58=x"]);
         assert_eq!(read("95=3|58=x|96=a|44=1"), ["95=3", "58=x", "96=a", "44=1"]);
         let wrong = Typed::parse("B", "95=3|nonsense|96=a", &words).unwrap_err();

@@ -1,4 +1,4 @@
-//! Orders of earlier runs, read from the session's journal.
+//! Orders of earlier runs of `connect`, read from the session's journal.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -7,15 +7,15 @@ use transfix::{Decimal, Message, tag};
 use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, SOH};
 use transfix_store::journal::{self, Event};
 
-/// Fields of a sent order that its cancellation repeats.
+/// Fields of a sent order that its cancel request repeats.
 pub(super) struct PlacedOrder {
     pub(super) symbol: String,
     pub(super) side: u8,
     pub(super) quantity: Decimal,
 }
 
-/// Highest ClOrdID(11) from which numbering continues. Higher values are not generated here and
-/// would leave too few numbers.
+/// Highest ClOrdID(11) in the journal that affects numbering. `connect` never generates a higher
+/// value, and continuing from one would leave too few numbers.
 const CL_ORD_ID_MAX: u64 = 1_000_000_000_000_000;
 
 /// Reads the orders of all runs from the journal, including queued orders. Returns the orders and
@@ -37,7 +37,7 @@ pub(super) fn placed(store_path: &Path) -> Result<(HashMap<u64, PlacedOrder>, u6
         };
         let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore);
         let Ok(message) = message else { continue };
-        // Messages of `send` may have any ClOrdID(11).
+        // Messages of the command `send` may have any ClOrdID(11), even text.
         let Ok(n) = message.uint(tag::CL_ORD_ID) else { continue };
         if n > CL_ORD_ID_MAX {
             continue;
@@ -59,7 +59,7 @@ pub(super) fn placed(store_path: &Path) -> Result<(HashMap<u64, PlacedOrder>, u6
     Ok((orders, next))
 }
 
-/// Builds a frame from a queued message, which is stored as `35=D` and its body.
+/// Builds a frame from a queued message, which the journal stores as `35=D` and the body.
 fn framed(queued: &[u8]) -> Option<Vec<u8>> {
     let fields = queued.strip_prefix(b"35=")?;
     let end = fields.iter().position(|&byte| byte == SOH)?;

@@ -1,7 +1,7 @@
 //! Received messages and the logon state, for the commands `expect` and `wait`.
 //!
 //! Invariants: the number of messages is bounded, and the oldest messages are dropped first. A data
-//! field is read by its Length field, so text in its value is never read as a field.
+//! field is parsed by its Length field, so text in its value is never mistaken for a field.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,32 +13,33 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, raw};
 use super::replay::SESSION_TYPES;
 use crate::input::parse;
 
-/// Maximum number of kept messages.
+/// Maximum number of received messages that are kept.
 const MESSAGES_MAX: usize = 10_000;
 
-/// Fields of a message, in their order.
+/// Tags and values of a message, in their order.
 pub(super) type Fields = Vec<(u32, String)>;
 
-/// End of a connection.
+/// Circumstances in which a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct End {
     words: String,
-    /// True if the counterparty refused the logon. The next logon is expected to be refused too.
+    /// True if the counterparty refused the logon, and is expected to refuse the next logon too.
     is_refusal: bool,
 }
 
 #[derive(Default)]
 struct Inner {
-    /// Messages that no command has read yet.
+    /// Received messages that no command has read yet.
     messages: VecDeque<Fields>,
-    /// Messages received before the last message was sent.
+    /// Unread messages that arrived before the last message was sent. `expect` does not accept
+    /// them.
     earlier: VecDeque<Fields>,
     /// Fields of the last sent application message.
     out: Fields,
-    /// Index with the data fields of the session's dictionaries.
+    /// Index that parses the data fields of the session's dictionaries.
     index: FieldIndex,
     is_logged_on: bool,
-    /// End of the last connection; `None` while the next connection may still log on.
+    /// End of the last connection. `None` after a logon, or when a new logon is requested.
     end: Option<End>,
 }
 
@@ -48,19 +49,19 @@ pub(super) struct Received {
     inner: Arc<(Mutex<Inner>, Condvar)>,
 }
 
-/// Reason why no message was found.
+/// Result of an unsuccessful search for a message.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct NoMessage {
-    /// Received messages that did not match.
+    /// Messages received during the search that did not match.
     pub(super) others: Vec<Fields>,
-    /// True if a matching message came before the last message was sent.
+    /// True if a matching message arrived before the last message was sent.
     pub(super) came_earlier: bool,
-    /// Text of the connection's end, if the connection has ended.
+    /// Description of the connection's end, if the connection has ended.
     pub(super) end: Option<String>,
 }
 
 impl Received {
-    /// Creates an empty state for a session whose messages this index can parse.
+    /// Creates an empty state that parses messages with `index`.
     pub(super) fn of(index: FieldIndex) -> Self {
         let inner = Inner { index, ..Inner::default() };
         Self { inner: Arc::new((Mutex::new(inner), Condvar::new())) }
@@ -89,7 +90,7 @@ impl Received {
         }
         let mut inner = self.inner();
         let fields = fields(frame, &mut inner.index);
-        // A message with PossDupFlag(43)=Y was sent before.
+        // A message with PossDupFlag(43)=Y is a resend and therefore not the last sent message.
         if value(&fields, tag::POSS_DUP_FLAG.0) == Some("Y") {
             return;
         }
@@ -97,7 +98,8 @@ impl Received {
         self.inner.1.notify_all();
     }
 
-    /// Waits until the message with these fields is sent, and returns all its fields.
+    /// Waits until the message with these fields is sent. Returns all fields of the message, or
+    /// `None` after the time `within`.
     pub(super) fn whole(&self, sent: &Fields, within: Duration) -> Option<Fields> {
         let until_ns = clock::monotonic_ns().saturating_add(within.as_nanos() as u64);
         let mut inner = self.inner();
@@ -121,8 +123,8 @@ impl Received {
         self.inner.1.notify_all();
     }
 
-    /// Records the end of a connection. An end without a logon is a refusal if the counterparty has
-    /// answered.
+    /// Records the end of a connection. The end is a refusal if the session never logged on and the
+    /// counterparty has answered.
     pub(super) fn ended(&self, words: &str, is_answered: bool) {
         let mut inner = self.inner();
         let is_refusal = !std::mem::take(&mut inner.is_logged_on) && is_answered;
@@ -130,13 +132,14 @@ impl Received {
         self.inner.1.notify_all();
     }
 
-    /// Marks earlier messages, because they cannot answer the message about to be sent.
+    /// Sets the unread messages apart as earlier ones, because they cannot answer the message about
+    /// to be sent.
     pub(super) fn begin_anew(&self) {
         let mut inner = self.inner();
         inner.earlier = std::mem::take(&mut inner.messages);
     }
 
-    /// Forgets the end of the last connection, because a new logon is requested.
+    /// Clears the end of the last connection when the user requests a new logon.
     pub(super) fn forget_end(&self) {
         self.inner().end = None;
     }
@@ -145,8 +148,8 @@ impl Received {
         self.inner().is_logged_on
     }
 
-    /// Removes messages until one matches; other messages are dropped. The end of the connection
-    /// ends the wait, unless `beyond_ends` includes the next connection.
+    /// Removes and returns the first matching message; the messages before that message are
+    /// dropped. The end of the connection also ends the wait, unless `beyond_ends` is true.
     ///
     /// # Errors
     /// Returns [`NoMessage`] if no matching message arrived in time.
@@ -177,7 +180,7 @@ impl Received {
         }
     }
 
-    /// Waits for a logon.
+    /// Waits until the session is logged on.
     ///
     /// # Errors
     /// Returns the end of the last connection, if any. The wait fails after `within`, or, with
@@ -201,12 +204,12 @@ impl Received {
     }
 }
 
-/// Returns the first value of this tag.
+/// Returns the value of the first field with this tag.
 pub(super) fn value(fields: &Fields, tag: u32) -> Option<&str> {
     fields.iter().find(|(known, _)| *known == tag).map(|(_, value)| &**value)
 }
 
-/// Returns MsgSeqNum(34) of a Logout(5).
+/// Returns the MsgSeqNum(34) of a Logout(5), or `None` for other messages.
 pub(super) fn logout_number(frame: &[u8]) -> Option<u64> {
     if raw::first(frame, tag::MSG_TYPE) != Some(b"5") {
         return None;
@@ -214,7 +217,7 @@ pub(super) fn logout_number(frame: &[u8]) -> Option<u64> {
     std::str::from_utf8(raw::first(frame, tag::MSG_SEQ_NUM)?).ok()?.parse().ok()
 }
 
-/// Returns the fields of a message; for an invalid message, the fields that can be recognized.
+/// Returns the fields of a message. An invalid message yields the fields that can be recognized.
 fn fields(frame: &[u8], index: &mut FieldIndex) -> Fields {
     let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
     match parse(frame, index, CheckSumPolicy::Ignore) {
@@ -254,7 +257,7 @@ mod tests {
         assert_eq!(take(&heard, Duration::ZERO), Err(NoMessage::default()));
     }
 
-    /// Returns a frame with these fields, which `|` separates.
+    /// Returns a frame with these fields; `fields` separates them with `|`.
     fn frame(msg_type: &str, fields: &str) -> Vec<u8> {
         let mut out = Vec::new();
         let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
@@ -270,7 +273,8 @@ mod tests {
             index.set_data_fields([(Tag(9001), Tag(9002))]);
             index
         };
-        // One pair is standard, the other belongs to the session's own dictionary.
+        // The first Length and data pair is standard; the second belongs to the session's own
+        // dictionary.
         for [length, data] in [[95, 96], [9001, 9002]] {
             let inner = "a|37=inner|43=Y|34=99|39=8";
             let body = format!("34=2|{length}={}|{data}={inner}|37=outer|", inner.len());
@@ -289,7 +293,7 @@ mod tests {
                     (Some("outer"), None, None, Some("2"))
                 );
             }
-            // Text in a data field must not mark the message as a resend.
+            // The text `43=Y` in a data field does not mark the message as a resend.
             let heard = Received::of(index());
             heard.leaves(&frame("D", &body));
             let out = heard.whole(&vec![(37, "outer".to_owned())], Duration::ZERO).unwrap();
@@ -356,7 +360,8 @@ mod tests {
         for (is_answered, ends_refused) in [(true, false), (false, true)] {
             heard.ended("no", is_answered);
             std::thread::scope(|scope| {
-                // Another address may accept, and a silent counterparty may not be ready yet.
+                // With several destinations, another address may accept the logon; a counterparty
+                // that does not answer may not be ready yet.
                 let waiter = scope.spawn(|| heard.wait(LONG, ends_refused));
                 heard.logged_on();
                 assert_eq!(waiter.join().unwrap(), Ok(()));

@@ -1,4 +1,4 @@
-//! Sends the messages of a log again.
+//! Sends the application messages of a log again.
 
 use std::path::Path;
 
@@ -8,24 +8,25 @@ use transfix_codec::{CheckSumPolicy, FieldIndex};
 use super::vocabulary::Vocabulary;
 use crate::input::{self, Failure, InputError, InputMessage, Place, Sink, parse};
 
-/// MsgType(35) of the session layer; the session sends these messages itself.
+/// MsgType(35) of the session-level messages, which a replay skips because the session sends its
+/// own.
 pub(super) const SESSION_TYPES: [&[u8]; 7] = [b"0", b"1", b"2", b"3", b"4", b"5", b"A"];
 
-/// Sends one message: type and fields.
+/// Function that sends one message, given its MsgType(35) and fields.
 pub(super) type Send<'s> = dyn FnMut(&str, &[(Tag, Vec<u8>)]) -> Result<(), String> + 's;
 
-/// Counts of the messages found in the log.
+/// Counts of the messages in the replayed log.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Replayed {
     pub(super) sent: u64,
-    /// Number of session messages and messages of the other side.
+    /// Number of skipped messages: session-level messages, and messages of the counterparty.
     pub(super) left_out: u64,
     /// Number of unreadable messages.
     pub(super) garbled: u64,
 }
 
-/// Sends the application messages of a log, a capture or a store whose SenderCompID(49) is the
-/// session's own, with a new header and trailer.
+/// Sends those application messages of a log, a capture or a store whose SenderCompID(49) is the
+/// session's own. Each message receives a new header and trailer.
 pub(super) fn replay(
     path: &Path,
     (words, sender_comp_id): (&Vocabulary, &str),
@@ -49,7 +50,7 @@ pub(super) fn replay(
 struct Player<'p, 's> {
     words: &'p Vocabulary,
     sender_comp_id: &'p str,
-    /// Sends each message; `None` to count only.
+    /// Function that sends each message; `None` only counts the messages.
     send: Option<&'p mut Send<'s>>,
     sends_max: u64,
     index: FieldIndex,
@@ -57,7 +58,7 @@ struct Player<'p, 's> {
 }
 
 impl<'p> Player<'p, '_> {
-    /// Creates a player that only counts.
+    /// Creates a player that counts the messages without sending them.
     fn new(words: &'p Vocabulary, sender_comp_id: &'p str) -> Self {
         let (index, done) = (words.index(), Replayed::default());
         Self { words, sender_comp_id, send: None, sends_max: u64::MAX, index, done }

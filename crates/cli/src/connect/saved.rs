@@ -1,7 +1,7 @@
 //! Messages that the user saves by name, in a file with one line each: `NAME TYPE TAG=VALUE|…`.
 //!
-//! Invariants: the file is replaced atomically, so a crash leaves the old or the new file. All
-//! lines except the changed lines stay as they are, including comments and meanwhile edited lines.
+//! Invariants: the file is replaced atomically, so a crash leaves the old or the new file. A change
+//! keeps all other lines, including comments and lines that another program has edited meanwhile.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
@@ -24,12 +24,12 @@ pub(super) struct SavedMessages {
 #[derive(Clone)]
 struct Line {
     text: String,
-    /// Saved message with its name; `None` for a comment.
+    /// Name and content of the saved message; `None` for a comment or an empty line.
     message: Option<(String, Typed)>,
 }
 
 impl SavedMessages {
-    /// Reads the messages of a file; a missing file has no messages.
+    /// Reads the saved messages from a file; a missing file counts as empty.
     pub(super) fn read(path: &Path, words: &Vocabulary) -> Result<Self, String> {
         let lines = read(path, words)?.unwrap_or_else(|| vec![Line::comment(HEAD)]);
         Ok(Self { path: path.to_owned(), lines })
@@ -61,7 +61,7 @@ impl SavedMessages {
         })
     }
 
-    /// Saves a message in the file, in place of the message of the same name.
+    /// Saves a message in the file, and replaces a message with the same name.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read again or written.
@@ -96,7 +96,8 @@ impl SavedMessages {
         self.change(words, |lines| lines.retain(|line| !line.is_of(name)))
     }
 
-    /// Reads the file again and changes it, because other programs may have edited the file.
+    /// Reads the file again before the change is applied, because other programs may have edited
+    /// the file.
     fn change(
         &mut self,
         words: &Vocabulary,
@@ -104,7 +105,7 @@ impl SavedMessages {
     ) -> Result<(), String> {
         let now =
             read(&self.path, words).map_err(|error| format!("nothing is changed: {error}"))?;
-        // A deleted file is written again with all known lines.
+        // If the file was deleted meanwhile, the change writes it again with all known lines.
         let mut lines = now.unwrap_or_else(|| self.lines.clone());
         change(&mut lines);
         let text: String = lines.iter().map(|line| format!("{}\n", line.text)).collect();
@@ -162,7 +163,7 @@ fn read(path: &Path, words: &Vocabulary) -> Result<Option<Vec<Line>>, String> {
     Ok(Some(lines))
 }
 
-/// Replaces the file atomically. For a symbolic link, replaces the target of the link.
+/// Replaces the file atomically. If the path is a symbolic link, its target is replaced.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut new = path.clone().into_os_string();
@@ -170,8 +171,8 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     write_new(new.as_ref(), text).and_then(|()| fs::rename(&new, &path))
 }
 
-/// Writes a file readable for its owner only, because messages may contain passwords, and syncs it
-/// to disk.
+/// Writes a file that only its owner may read, because messages may contain passwords, and syncs
+/// the file to disk.
 fn write_new(path: &Path, text: &str) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;

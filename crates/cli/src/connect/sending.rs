@@ -1,4 +1,4 @@
-//! Commands of `connect` that send: orders, messages of any type, bursts, replays.
+//! Commands of `connect` that send messages: orders, messages of any type, bursts and replays.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use super::placed_order::PlacedOrder;
 use super::replay::replay;
 use crate::show::say;
 
-/// Longest wait for free queue space if the counterparty does not read.
+/// Maximum wait for space in the send queue when the counterparty does not read.
 const ROOM_WAIT: Duration = Duration::from_secs(30);
-/// Wait for queue space before the user is informed.
+/// Time without queue space after which the user is informed.
 const ROOM_TELL: Duration = Duration::from_secs(1);
-/// First and longest pause between two attempts to send; each pause doubles.
+/// First and longest pause between two attempts to send. Each pause is twice the pause before.
 const ROOM_LOOKS: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(10));
 
-/// A field as sent.
+/// Tag and encoded value of a field.
 type Encoded = (Tag, Vec<u8>);
 
-/// Sends a fixed number of messages a second.
+/// Limits sending to a fixed number of messages per second.
 pub(super) struct Pace {
     each_ns: u64,
     next_ns: u64,
 }
 
 impl Pace {
-    /// Parses the number of messages a second; 0 = unlimited.
+    /// Parses the number of messages per second; 0 means unlimited.
     pub(super) fn new(rate: &str) -> Result<Self, Fault> {
         let wrong = |why: &str| Fault::Usage(format!("PER_SECOND: {rate} {why}"));
         let rate: f64 = rate.parse().map_err(|_| wrong("is not a number"))?;
@@ -58,7 +58,7 @@ impl Pace {
 }
 
 impl Console {
-    /// Runs a command that sends or expects messages. Returns `false` if the name is another
+    /// Runs a command that sends or expects messages. Returns `false` if `name` is not such a
     /// command.
     pub(super) fn sending_command(&mut self, name: &str, rest: &str) -> Result<bool, Fault> {
         let words: Vec<&str> = rest.split_whitespace().collect();
@@ -96,8 +96,8 @@ impl Console {
         done.map(|()| true)
     }
 
-    /// Returns the saved message of this name. The name of a message type alone is refused, because
-    /// the message would have no fields.
+    /// Returns the saved message with this name. If only a message type has the name, the error
+    /// explains that the message needs fields.
     fn kept_or_why_not(&self, name: &str) -> Result<Typed, Fault> {
         self.kept.get(name).cloned().map_err(|error| match self.words.message(name) {
             Ok(message) => Fault::Usage(format!(
@@ -109,7 +109,8 @@ impl Console {
         })
     }
 
-    /// Sends a message, and waits for queue space if the counterparty does not read.
+    /// Sends a message. If the send queue is full because the counterparty does not read, waits for
+    /// space.
     fn hand_over(&mut self, msg_type: &str, fields: &[Encoded]) -> Result<(), Fault> {
         if !std::mem::replace(&mut self.has_begun, true) {
             self.heard.begin_anew();
@@ -155,7 +156,7 @@ impl Console {
         Ok(())
     }
 
-    /// Sends `n` orders, or a saved message `n` times.
+    /// Sends `n` orders, or the saved message `kept` `n` times.
     fn burst(&mut self, n: &str, rate: &str, kept: Option<&str>) -> Result<(), Fault> {
         let wrong = |_| Fault::Usage(format!("N: {n} is not a whole number of messages"));
         let n: u64 = n.parse().map_err(wrong)?;
@@ -166,7 +167,7 @@ impl Console {
             let sent = match &kept {
                 Some(typed) => self.send_typed(typed, i),
                 None => {
-                    // Alternating sides make every second order trade with the order before.
+                    // The sides alternate, so that every second order trades with the order before.
                     let side = if self.next_order.is_multiple_of(2) { b'2' } else { b'1' };
                     let price = format!("{}", 30 + self.next_order / 2 % 10);
                     self.order(side, "5", "EU", &price)
@@ -237,8 +238,8 @@ fn encoded(fields: impl IntoIterator<Item = (Tag, String)>) -> Vec<Encoded> {
     fields.into_iter().map(|(tag, value)| (tag, value.into_bytes())).collect()
 }
 
-/// Retries a send while the queue is full. `tell` is the time before the user is informed, `wait`
-/// the time before the send fails.
+/// Retries `send` while the send queue is full. `tell` is the time before the user is informed,
+/// `wait` the time before the send fails.
 fn when_there_is_room(
     pause: &Receiver<()>,
     (tell, wait): (Duration, Duration),
@@ -289,7 +290,7 @@ mod tests {
         };
         let failed = when_there_is_room(&pause.1, waits, &mut full).unwrap_err().to_string();
         assert!(failed.starts_with("not sent within 0.02 s: 99 bytes wait"), "{failed}");
-        // The pauses bound the number of attempts.
+        // The growing pauses keep the number of attempts small.
         assert!(tries <= 15, "{tries}");
         let mut left = 3;
         let mut fills = || {

@@ -3,13 +3,15 @@
 
 use super::fault::Fault;
 
-/// Marks a missing value.
+/// Value of a field that the user still has to set.
 pub(super) const MISSING: &str = "?";
 
-/// Number of base-36 digits of the start time; enough for milliseconds until the year 2059.
+/// Number of base-36 digits of the start time in an identifier. Eight digits hold milliseconds
+/// until the year 2059.
 const START_DIGITS: usize = 8;
 
-/// Generator of identifiers that are unique across runs: the start time and a number.
+/// Generator of identifiers that are unique across runs. Each identifier is the start time of the
+/// run and a number.
 #[derive(Debug)]
 pub(super) struct Ids {
     start: String,
@@ -17,7 +19,7 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    /// Creates the generator of a run that started at this time, in milliseconds since 1970.
+    /// Creates the generator of a run that started at `start_ms`, in milliseconds since 1970.
     pub(super) fn new(start_ms: u64) -> Self {
         let (mut left, mut digits) = (start_ms, Vec::new());
         while left > 0 || digits.len() < START_DIGITS {
@@ -27,9 +29,10 @@ impl Ids {
         Self { start: digits.into_iter().rev().collect(), next: 1 }
     }
 
-    /// Returns the identifier for the next message.
+    /// Returns the identifier for the next message, without marking it as used.
     pub(super) fn next(&self) -> String {
-        // All start times have the same number of digits, so no two identifiers are equal.
+        // The start time has a fixed number of digits, so different pairs of start time and number
+        // give different identifiers.
         format!("{}{}", self.start, self.next)
     }
 
@@ -39,16 +42,16 @@ impl Ids {
     }
 }
 
-/// Returns the value of a field, by its name or tag.
+/// Function that returns the value of a field, given its name or tag.
 pub(super) type Lookup<'s> = dyn Fn(&str) -> Result<String, Fault> + 's;
 
-/// Values for the placeholders.
+/// Values that replace the placeholders in one message.
 pub(super) struct Source<'s> {
-    /// New identifier for ClOrdID(11) and other fields.
+    /// Value of `{id}`: a new identifier for ClOrdID(11) and other fields.
     pub(super) id: String,
-    /// Number of messages that the same command has sent before.
+    /// Value of `{n}`: the number of messages that the same command has already sent.
     pub(super) n: u64,
-    /// Time as UTCTimestamp, in the precision of the session.
+    /// Value of `{now}`: the current time as UTCTimestamp, in the precision of the session.
     pub(super) now: &'s str,
     /// Reads a field of the last sent message.
     pub(super) sent: &'s Lookup<'s>,
@@ -56,7 +59,7 @@ pub(super) struct Source<'s> {
     pub(super) last: &'s Lookup<'s>,
 }
 
-/// Replaces the placeholders in a value. Other text in braces stays.
+/// Replaces the placeholders in a value. Other text in braces stays unchanged.
 pub(super) fn made(value: &str, source: &Source<'_>) -> Result<String, Fault> {
     let (mut text, mut rest) = (String::new(), value);
     while let Some((before, behind)) = rest.split_once('{') {
@@ -76,7 +79,7 @@ pub(super) fn made(value: &str, source: &Source<'_>) -> Result<String, Fault> {
     Ok(text + rest)
 }
 
-/// Returns true if the value uses a new identifier.
+/// Returns true if the value contains `{id}`.
 pub(super) fn has_id(value: &str) -> bool {
     value.contains("{id}")
 }

@@ -11,24 +11,24 @@ use crate::check::explain::Explain;
 use crate::foreign::Foreign;
 use crate::input::Pair;
 
-/// Longest MsgType(35) in characters; a longer word is a message name.
+/// Maximum length of a MsgType(35), in characters. A longer word is taken as a message name.
 const MSG_TYPE_MAX: usize = 3;
-/// Maximum number of codes listed for a missing value.
+/// Maximum number of codes in the list of possible values of a field.
 const CODES_MAX: usize = 12;
 
-/// Dictionaries of a session.
+/// Dictionaries of a session, with lookup by name for typed input.
 pub(super) struct Vocabulary {
     dictionaries: SessionDictionaries,
     pair: Pair,
     begin_string: BeginString,
     sender_comp_id: String,
     target_comp_id: String,
-    /// Values to hide.
+    /// Fields whose values are shown as stars.
     mask: Mask,
 }
 
 impl Vocabulary {
-    /// Loads the dictionaries that the session validates by.
+    /// Loads the dictionaries with which the session validates messages.
     pub(super) fn new(session: &SessionSettings) -> Result<Self, String> {
         let dictionaries = session.dictionaries()?;
         let id = session.id();
@@ -45,12 +45,12 @@ impl Vocabulary {
         })
     }
 
-    /// Returns the Length field of a data field.
+    /// Returns the tag of the Length field that belongs to the data field `tag`.
     pub(super) fn length_of(&self, tag: u32) -> Option<u32> {
         self.dictionaries().into_iter().find_map(|one| one.length_tag(tag))
     }
 
-    /// Returns an index with the data fields of the session's messages.
+    /// Returns an index that knows the data fields of the session's dictionaries.
     pub(super) fn index(&self) -> FieldIndex {
         self.dictionaries.index()
     }
@@ -59,7 +59,7 @@ impl Vocabulary {
         [&self.pair.application, &self.pair.session]
     }
 
-    /// Returns the message of this name or MsgType(35).
+    /// Returns the message with this name or MsgType(35).
     pub(super) fn message(&self, name: &str) -> Result<&Message, String> {
         let found = self.dictionaries().into_iter();
         let mut found = found.filter_map(|one| one.message_named(name).or(one.message(name)));
@@ -70,8 +70,8 @@ impl Vocabulary {
         })
     }
 
-    /// Returns the MsgType(35) of this message. A short unknown word is accepted, because it may be
-    /// a venue's own MsgType(35).
+    /// Returns the MsgType(35) for a message name or a MsgType(35). A short unknown word is
+    /// accepted, because a venue may define its own MsgType(35).
     pub(super) fn msg_type(&self, name: &str) -> Result<String, String> {
         match self.message(name) {
             Ok(message) => Ok(message.msg_type.clone()),
@@ -80,7 +80,7 @@ impl Vocabulary {
         }
     }
 
-    /// Returns name and type, such as `NewOrderSingle(D)`.
+    /// Returns the name and MsgType(35) of a message, such as `NewOrderSingle(D)`.
     pub(super) fn message_name(&self, msg_type: &str) -> String {
         match self.message(msg_type) {
             Ok(message) => format!("{}({msg_type})", message.name),
@@ -93,7 +93,7 @@ impl Vocabulary {
         self.pair.application.messages().iter().map(|message| &*message.name)
     }
 
-    /// Returns the tag for a number or a field name.
+    /// Returns the tag of a field, given as a number or a name.
     pub(super) fn tag(&self, name: &str) -> Result<u32, String> {
         if let Ok(number @ 1..) = name.parse() {
             return Ok(number);
@@ -107,14 +107,15 @@ impl Vocabulary {
         })
     }
 
-    /// Returns the value of the code with this name, or the text itself.
+    /// Returns the value of the code with the name `text`, or `text` itself if no code has this
+    /// name.
     pub(super) fn value(&self, tag: u32, text: &str) -> String {
         let codes = self.pair.field(tag).map_or(&[][..], |field| &field.codes);
         let named = codes.iter().find(|code| code.name.eq_ignore_ascii_case(text));
         named.map_or(text, |code| &code.value).to_owned()
     }
 
-    /// Returns name and tag, such as `Side(54)`.
+    /// Returns the name and tag of a field, such as `Side(54)`.
     pub(super) fn name(&self, tag: u32) -> String {
         match self.pair.field(tag) {
             Some(field) => format!("{}({tag})", field.name),
@@ -122,7 +123,7 @@ impl Vocabulary {
         }
     }
 
-    /// Returns the value, with stars if it is secret.
+    /// Returns the value as shown on the screen: stars replace a secret.
     pub(super) fn seen(&self, msg_type: &str, tag: u32, value: &str) -> String {
         match self.mask.hides(msg_type, Tag(tag)) {
             true => "*".repeat(value.chars().count()),
@@ -130,7 +131,7 @@ impl Vocabulary {
         }
     }
 
-    /// Describes the possible values of a field: its codes, or its type.
+    /// Describes the possible values of a field by its codes or, without codes, by its data type.
     pub(super) fn choice(&self, tag: u32) -> String {
         let Some(field) = self.pair.field(tag) else { return String::new() };
         if field.codes.is_empty() {
@@ -153,7 +154,7 @@ impl Vocabulary {
         codes.iter().map(|code| &*code.name)
     }
 
-    /// Returns the names of all fields of the message, including group fields.
+    /// Returns the names of all fields of a message, including the fields of its groups.
     pub(super) fn fields_of(&self, msg_type: &str) -> Vec<&str> {
         let mut tags = Vec::new();
         if let Ok(message) = self.message(msg_type) {
@@ -166,8 +167,8 @@ impl Vocabulary {
         names
     }
 
-    /// Returns the required fields of a message, each with a placeholder or a mark for the missing
-    /// value.
+    /// Returns the required fields of a message. Each value is a placeholder such as `{id}`, or the
+    /// mark `?`.
     pub(super) fn begun(&self, message: &Message) -> Vec<(u32, String)> {
         let needed = Flat::of(&message.members).filter(|member| member.required);
         needed.map(|member| (member.tag, self.made_up(member.tag))).collect()
@@ -229,7 +230,7 @@ impl Vocabulary {
     }
 }
 
-/// Adds the tags of these members, including group members.
+/// Appends the tags of these members and of the members of their groups.
 fn add_tags(members: &[Member], tags: &mut Vec<u32>) {
     for member in Flat::of(members) {
         tags.push(member.tag);

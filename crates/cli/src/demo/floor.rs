@@ -1,5 +1,5 @@
-//! Floor of a round trip: the time for the same bytes over a raw socket, with the same waiting mode
-//! and pace.
+//! Lower bound ("floor") of a round trip: the time that the same bytes take over a raw socket, with
+//! the same waiting mode and pace.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,16 +10,17 @@ use transfix::clock::monotonic_ns;
 /// Time between two orders, in nanoseconds.
 pub(super) const INTERVAL_NS: u64 = 1_000_000;
 
-/// Waiting mode of threads.
+/// How a thread waits for input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Threads sleep in the kernel.
+    /// The thread sleeps in the kernel.
     Sleep,
-    /// Threads spin and never sleep.
+    /// The thread spins and never sleeps.
     Spin,
 }
 
-/// Measures `count` round trips of an order and its report. Returns the times in nanoseconds.
+/// Measures `count` round trips of an order and its execution report over a raw socket. Returns the
+/// times in nanoseconds.
 pub(super) fn slice(wait: Wait, frames: &[Vec<u8>; 2], count: usize) -> io::Result<Vec<u64>> {
     let [order, report] = frames;
     let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -31,7 +32,7 @@ pub(super) fn slice(wait: Wait, frames: &[Vec<u8>; 2], count: usize) -> io::Resu
             Wait::Spin => alone(&stream, order, report.len(), count),
             Wait::Sleep => beside_a_reader(&stream, order, report.len(), count),
         };
-        // Closing the stream ends the answering thread.
+        // Closing the stream stops the thread that answers orders.
         drop(stream);
         times
     })
@@ -43,17 +44,18 @@ fn prepared(stream: TcpStream, wait: Wait) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Answers each order until the other side closes.
+/// Answers each order with the report until the other side closes the connection.
 fn answer(mut stream: TcpStream, order_len: usize, report: &[u8]) -> io::Result<()> {
     let mut order = vec![0; order_len];
     loop {
         read(&stream, &mut order)?;
-        // The report is short and the socket buffer is empty, so the write does not block.
+        // The report is short and the send buffer of the socket is empty, so the write does not
+        // block.
         stream.write_all(report)?;
     }
 }
 
-/// Fills `bytes`; a non-blocking socket is polled.
+/// Reads until `bytes` is full; a non-blocking socket is polled.
 fn read(mut stream: &TcpStream, bytes: &mut [u8]) -> io::Result<()> {
     let mut read = 0;
     while read < bytes.len() {
@@ -67,7 +69,7 @@ fn read(mut stream: &TcpStream, bytes: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends an order at its due time. Returns the time of sending.
+/// Waits until `due_ns` and sends the order. Returns the time of sending.
 fn send(mut stream: &TcpStream, order: &[u8], due_ns: u64) -> io::Result<u64> {
     while monotonic_ns() < due_ns {
         std::hint::spin_loop();
@@ -77,7 +79,7 @@ fn send(mut stream: &TcpStream, order: &[u8], due_ns: u64) -> io::Result<u64> {
     Ok(sent)
 }
 
-/// Sends and receives in one thread.
+/// Measures round trips with sending and receiving in the same thread.
 fn alone(
     stream: &TcpStream,
     order: &[u8],
@@ -93,7 +95,8 @@ fn alone(
     (1..=count as u64).map(&mut trip).collect()
 }
 
-/// Sends in this thread, and receives in a thread that sleeps between reports.
+/// Measures round trips that are sent from this thread, while a second thread receives and sleeps
+/// between reports.
 fn beside_a_reader(
     stream: &TcpStream,
     order: &[u8],

@@ -1,25 +1,26 @@
-//! Draws the distribution of times as an SVG, one percentile curve a series.
+//! Draws the distribution of latencies as an SVG picture, with one percentile curve for each
+//! series.
 
 use std::fmt::Write as _;
 
-/// A name, and the round-trip times in nanoseconds, in the order of sending.
+/// A name, and round-trip times in nanoseconds in the order of sending.
 pub(super) type Series = (String, Vec<u64>);
 
-/// Edges of the chart in the picture: left, top, right, bottom.
+/// Left, top, right and bottom edge of the chart in the picture, in pixels.
 const CHART: (f64, f64, f64, f64) = (80.0, 130.0, 930.0, 560.0);
 /// Marked percentiles.
 const MARKS: [(f64, &str); 5] =
     [(0.5, "50 %"), (0.9, "90 %"), (0.99, "99 %"), (0.999, "99.9 %"), (0.9999, "99.99 %")];
 const COLORS: [&str; 4] = ["#0044cc", "#88aaee", "#cc2200", "#ee9988"];
-/// Number of intervals of a curve.
+/// Number of segments of a curve.
 const POINTS: usize = 200;
 
-/// Draws latency over percentile. Both axes are logarithmic, which stretches the slowest
+/// Draws latency against percentile. Both axes are logarithmic, which stretches the slowest
 /// percentiles.
 pub(super) fn draw(title: &str, all: &[Series]) -> String {
     let all: Vec<(&str, Vec<u64>)> = all.iter().map(|(name, ns)| (&**name, sorted(ns))).collect();
     let shortest = all.iter().map(|(_, ns)| ns.len()).min().unwrap_or(1).max(2);
-    // At x, one of 10^x round trips is slower.
+    // The x axis is logarithmic: at position x, one in 10^x round trips is slower.
     let x_max = (shortest as f64).log10();
     let ends = all.iter().flat_map(|(_, ns)| [ns.first(), ns.last()]).flatten();
     let decades = ends.map(|ns| (*ns as f64).max(1.0).log10());
@@ -73,7 +74,7 @@ pub(super) fn draw(title: &str, all: &[Series]) -> String {
     svg + "</svg>\n"
 }
 
-/// Returns the `part` quantile of sorted values.
+/// Returns the `part` quantile of the sorted values; `part` is from 0 to 1.
 pub(super) fn quantile(sorted: &[u64], part: f64) -> u64 {
     let rank = (sorted.len() as f64 * part).ceil() as usize;
     sorted.get(rank.max(1) - 1).copied().unwrap_or_default()

@@ -1,24 +1,25 @@
-//! A TCP relay between client and venue that can cut the connection after a number of bytes.
+//! A TCP relay between client and venue that can interrupt the connection after a number of bytes.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// A relay that forwards connections, one after the other.
+/// A TCP relay that forwards one connection at a time.
 pub(crate) struct Relay {
     address: SocketAddr,
     line: Arc<Line>,
 }
 
 struct Line {
-    /// Bytes from the client until the cut; `usize::MAX` = no cut.
+    /// Bytes that the client may still send before the interruption; `usize::MAX` means no
+    /// interruption.
     left: AtomicUsize,
     cuts: AtomicU64,
 }
 
 impl Relay {
-    /// Listens at a free port and forwards to `to` until the program ends.
+    /// Listens on a free port, and forwards connections to `to` until the program ends.
     pub(crate) fn start(to: SocketAddr) -> std::io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
@@ -27,7 +28,7 @@ impl Relay {
         let shared = Arc::clone(&line);
         std::thread::Builder::new().name("relay".to_owned()).spawn(move || {
             for client in listener.incoming().flatten() {
-                // If the venue is unreachable, the client sees a closed connection.
+                // If the venue is unreachable, the relay closes the client's connection.
                 if let Ok(venue) = TcpStream::connect(to) {
                     let _ = pass_on(&client, &venue, &shared);
                 }
@@ -40,12 +41,12 @@ impl Relay {
         self.address
     }
 
-    /// Cuts both directions after the client has sent `bytes` more.
+    /// Interrupts both directions after the client has sent `bytes` more bytes.
     pub(crate) fn cut_after(&self, bytes: usize) {
         self.line.left.store(bytes, Ordering::Release);
     }
 
-    /// Returns the number of cuts.
+    /// Returns the number of interruptions.
     pub(crate) fn cuts(&self) -> u64 {
         self.line.cuts.load(Ordering::Acquire)
     }
@@ -66,7 +67,7 @@ fn pass_on(client: &TcpStream, venue: &TcpStream, line: &Line) -> std::io::Resul
     while let Ok(n @ 1..) = from.read(&mut buffer) {
         let left = line.left.load(Ordering::Acquire);
         if n >= left {
-            // The bytes before the cut arrive; the rest of the message is lost.
+            // The bytes before the interruption arrive; the rest of the message is lost.
             let _ = to.write_all(&buffer[..left]);
             line.left.store(usize::MAX, Ordering::Release);
             line.cuts.fetch_add(1, Ordering::AcqRel);

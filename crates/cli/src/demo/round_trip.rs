@@ -1,8 +1,9 @@
-//! Round trip of an order and its report in two waiting modes, each with its floor: the same bytes
-//! over a raw socket.
+//! Measures the round trip of an order and its report in two waiting modes. Each mode is compared
+//! with its floor: the same bytes over a raw socket.
 //!
-//! Engine and floor alternate in slices, so that changes of the machine affect both. `transfix
-//! bench latency` measures the same round trip between processes, with more rounds.
+//! Slices of engine and floor alternate, so that changes in the machine's speed affect both
+//! measurements. `transfix bench latency` measures the same round trip between processes, with more
+//! rounds.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,9 +22,10 @@ use super::floor::{self, INTERVAL_NS, Wait};
 use super::picture::{self, Series, quantile, sorted};
 use super::{PATIENCE, new_order, session};
 
-/// Number of slices of each measurement.
+/// Number of slices into which each measurement is divided.
 const SLICES: usize = 5;
-/// Number of uncounted orders at the start of a slice, while caches and branch predictors are cold.
+/// Number of orders at the start of a slice that are not counted, because caches and branch
+/// predictors are still cold.
 const WARM_UP: usize = 100;
 
 const fn name(wait: Wait) -> &'static str {
@@ -33,8 +35,8 @@ const fn name(wait: Wait) -> &'static str {
     }
 }
 
-/// Returns the mode of a side. When spinning, the client's sending thread also receives, so that
-/// two cores suffice.
+/// Returns the engine's mode for a role. In `Wait::Spin`, the client's sending thread also
+/// receives, so that two cores suffice.
 const fn mode(wait: Wait, role: Role) -> Mode {
     match (wait, role) {
         (Wait::Sleep, _) => Mode::Pool,
@@ -63,7 +65,7 @@ pub(super) fn measure(messages: usize) -> Result<(), String> {
         }
         all.extend([("  its floor".to_owned(), floor), (name(wait).to_owned(), engine)]);
     }
-    // The table shows the engine above its floor.
+    // The table shows the engine's row above the row of its floor.
     all.swap(0, 1);
     all.swap(2, 3);
     println!("{}\n", table(&all));
@@ -79,7 +81,7 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Times at which reports reached the callback, shared with the sending thread.
+/// Arrival times of the reports at the callback, shared with the sending thread.
 struct Arrivals {
     count: AtomicUsize,
     at_ns: Vec<AtomicU64>,
@@ -132,7 +134,8 @@ fn order(body: &mut Body<'_>, n: u64) {
     new_order(body, n, b'1', (100, Decimal::new(30, 0)));
 }
 
-/// Returns an order and its report with the same lengths as the measured messages.
+/// Returns an order and its report, which have the same lengths as the messages in the engine
+/// measurement.
 fn frames() -> [Vec<u8>; 2] {
     let frame = |msg_type: &[u8], ids: &[u8], fill: &dyn Fn(&mut Body<'_>)| {
         let mut out = Vec::new();
@@ -140,7 +143,7 @@ fn frames() -> [Vec<u8>; 2] {
         frame.raw(ids);
         frame.raw(b"34=500\x0152=20261121-12:00:00.123\x01");
         fill(frame.body(Precision::Millis));
-        // Both frames are well formed.
+        // `finish` cannot fail, because both frames are well formed.
         let _ = frame.finish();
         out
     };
@@ -169,11 +172,12 @@ fn start(
     engine.map_err(|error| error.to_string())
 }
 
-/// Measures `count` round trips through two new engines. Returns the times in nanoseconds.
+/// Measures `count` round trips between two newly started engines. Returns the times in
+/// nanoseconds.
 fn slice_of_engine(wait: Wait, count: usize) -> Result<Vec<u64>, String> {
     let dir = std::env::temp_dir().join(format!("transfix-demo-trips-{}", std::process::id()));
     let times = slice_in(&dir, wait, count);
-    // If removal fails, the files stay in the directory for temporary files.
+    // If the removal fails, the files stay in the system's temporary directory.
     let _ = std::fs::remove_dir_all(&dir);
     times
 }
@@ -204,7 +208,8 @@ fn slice_in(dir: &Path, wait: Wait, count: usize) -> Result<Vec<u64>, String> {
     Ok(sent_at.iter().zip(got_at).map(|(sent, got)| got.saturating_sub(*sent)).collect())
 }
 
-/// Waits until `is_done`, and polls the client engine if it has no thread.
+/// Waits until `is_done` returns true. Meanwhile polls the client engine, if this engine has no
+/// thread of its own.
 fn until(client: &mut Engine, otherwise: &str, is_done: impl Fn() -> bool) -> Result<(), String> {
     let give_up = monotonic_ns() + PATIENCE.as_nanos() as u64;
     while !is_done() {

@@ -7,20 +7,21 @@ use tracing::Level;
 use transfix::{EventForm, SyslogFacility};
 use transfix_admin::ShownEvent;
 
-/// Longest line for syslog, in bytes; a datagram of this size is accepted by receivers.
+/// Maximum length of a syslog line, in bytes; receivers accept a datagram of this size.
 const SYSLOG_MAX: usize = 8_192;
-/// Name of the structured data, with the enterprise number for examples (RFC 5612).
+/// Name of the structured data element in syslog lines. It uses the enterprise number reserved for
+/// examples (RFC 5612).
 const DATA_ID: &str = "transfix@32473";
-/// Longest name of a field in syslog, and in journald.
+/// Maximum length of a field name in a syslog line, in characters (RFC 5424).
 const SYSLOG_NAME_MAX: usize = 32;
 const JOURNALD_NAME_MAX: usize = 64;
-/// Journald fields that fields of an event must not overwrite.
+/// Journald fields that the fields of an event must not overwrite.
 const OF_JOURNALD: [&str; 5] = ["MESSAGE", "PRIORITY", "TARGET", "EVENT_CODE", "SESSION"];
 
-/// Target of events that report missing lines.
+/// Target of the events that report lost lines.
 const OWN: &str = "transfix::events";
 
-/// Returns a line for a file that reports the number of missing lines.
+/// Returns a line for the event file that reports the number of lost events.
 pub(super) fn missing_in_file(form: EventForm, lines: u64) -> Vec<u8> {
     let event = missing(lines);
     match form {
@@ -31,7 +32,7 @@ pub(super) fn missing_in_file(form: EventForm, lines: u64) -> Vec<u8> {
     }
 }
 
-/// Returns an event that reports the number of missing events.
+/// Returns an event that reports the number of lost events.
 pub(super) fn missing(lines: u64) -> ShownEvent {
     ShownEvent::new(Level::WARN, OWN, format!("{lines} events were lost near this line"))
 }
@@ -43,14 +44,14 @@ pub(super) fn json_line(event: &ShownEvent) -> Vec<u8> {
     line
 }
 
-/// Sender of syslog lines.
+/// Facility and host name in syslog lines.
 pub(super) struct Sender {
     pub(super) facility: SyslogFacility,
     pub(super) host: String,
 }
 
 impl Sender {
-    /// Encodes an event as a line of RFC 5424.
+    /// Encodes an event as a syslog line (RFC 5424).
     pub(super) fn line(&self, event: &ShownEvent) -> Vec<u8> {
         let priority = self.facility as u8 * 8 + severity(event.level);
         let host = name(&self.host, 255, |c| c);
@@ -84,7 +85,7 @@ impl Sender {
     }
 }
 
-/// Encodes an event for journald.
+/// Encodes an event as a datagram for journald.
 pub(super) fn journald(event: &ShownEvent) -> Vec<u8> {
     let mut entry = Vec::new();
     let mut field = |key: &str, value: &str| {
@@ -122,7 +123,7 @@ pub(super) fn journald(event: &ShownEvent) -> Vec<u8> {
     entry
 }
 
-/// Formats an event as one line of text.
+/// Formats an event as one line of text: the message, the session and the fields.
 fn said(event: &ShownEvent) -> String {
     let mut text = one_line(&event.text);
     if let Some(session) = &event.session {
@@ -155,13 +156,14 @@ pub(super) fn one_line(text: &str) -> String {
     })
 }
 
-/// Returns a name of at most `max` printable characters, without delimiters.
+/// Makes a name of at most `max` characters from the printable characters of a text, without
+/// delimiters; `as_it_may_be` maps each character.
 fn name(text: &str, max: usize, as_it_may_be: impl Fn(char) -> char) -> String {
     let is_plain = |c: &char| c.is_ascii_graphic() && !"=]\"".contains(*c);
     text.chars().filter(is_plain).map(as_it_may_be).take(max).collect()
 }
 
-/// Returns the severity of RFC 5424, which equals the priority of journald.
+/// Returns the severity of a level as in RFC 5424, which equals journald's priority.
 fn severity(level: &str) -> u8 {
     match level {
         "ERROR" => 3,

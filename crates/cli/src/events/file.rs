@@ -1,9 +1,9 @@
-//! The event file. Lines are appended, a new file begins by size, by time or on request, and closed
-//! files are compressed and removed.
+//! The event file. Lines are appended. A new file begins by size, by time or on request; closed
+//! files are compressed and later removed.
 //!
-//! Invariants: a line is complete in one file, except for the last line before a crash. One process
-//! writes a file. A line that fails to be written stays with the caller. A missing folder or file
-//! is created again.
+//! Invariants: no line is split between two files, and only the last line before a crash may be
+//! incomplete. Only one process writes a file. If a write fails, the caller keeps the line for
+//! another attempt. A missing folder or file is created again.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
@@ -20,14 +20,14 @@ use super::queue::Destination;
 
 const SECOND_NS: i64 = 1_000_000_000;
 const HOUR_NS: i64 = 3_600 * SECOND_NS;
-/// File mode: readable by the owner and its group only.
+/// File mode: the owner may read and write, the group may only read.
 const MODE: u32 = 0o640;
-/// Digits of the serial number of files closed in the same second.
+/// Number of digits in the serial number that distinguishes files closed in the same second.
 const SERIAL_DIGITS: usize = 3;
-/// Length of `YYYYMMDD-HH:MM:SS`, the start of a formatted time.
+/// Length of `YYYYMMDD-HH:MM:SS`, the part of a formatted time up to the seconds.
 const SECONDS_LEN: usize = 17;
 
-/// The event file, with the rules for closed files.
+/// The event file and the limits for its closed files.
 pub(super) struct RollingFile {
     path: PathBuf,
     form: EventForm,
@@ -37,23 +37,24 @@ pub(super) struct RollingFile {
     closed: Closed,
     /// Thread that compresses and removes closed files.
     cleaner: Option<JoinHandle<()>>,
-    /// Time of the next check of closed files, in nanoseconds.
+    /// Time of the next check of the closed files, in nanoseconds since 1970.
     clean_at: i64,
     roll_failed: bool,
 }
 
-/// The open file.
+/// The event file that is open for writing.
 struct Open {
     file: File,
     bytes: u64,
-    /// Number of the file's time period.
+    /// Number of the roll interval in which the file was begun. A new file begins when the interval
+    /// changes.
     period: i64,
     /// True if the last write failed and may have left a partial line.
     is_torn: bool,
 }
 
 impl RollingFile {
-    /// Opens the file and creates a missing folder.
+    /// Opens the event file, and creates its folder if missing.
     pub(super) fn open(settings: &EventSettings) -> io::Result<Self> {
         let closed = Closed {
             path: settings.file.clone(),
@@ -94,7 +95,7 @@ impl RollingFile {
         }
     }
 
-    /// Returns true if the open file still has its name.
+    /// Returns true if the path still names the open file, which was neither removed nor replaced.
     fn is_there(&self) -> bool {
         let Some(open) = &self.open else { return false };
         let known = open.file.metadata().map(|meta| (meta.dev(), meta.ino()));
@@ -102,8 +103,8 @@ impl RollingFile {
         matches!((known, named), (Ok(known), Ok(named)) if known == named)
     }
 
-    /// Begins a new file if the old file is full or its period has ended. On an error, the old file
-    /// grows further.
+    /// Begins a new file if the open file has no space for `next` bytes, or its roll interval has
+    /// ended. On an error, the open file grows further.
     fn roll_if_due(&mut self, next: usize) {
         let period = self.period(clock::now().utc);
         let Some(open) = &mut self.open else { return };
@@ -125,7 +126,7 @@ impl RollingFile {
         }
     }
 
-    /// Renames the file to its closing time and opens a new file.
+    /// Renames the file to a name with the current time, and opens a new file.
     fn begin_anew(&mut self) -> io::Result<()> {
         let now = clock::now().utc;
         fs::rename(&self.path, self.closed.next_path(now)?)?;
@@ -135,7 +136,8 @@ impl RollingFile {
         Ok(())
     }
 
-    /// Starts a thread that compresses and removes closed files, after a roll and every hour.
+    /// Starts a thread that compresses and removes closed files. This happens after each new file,
+    /// and every hour.
     fn clean(&mut self) {
         let now = clock::now().utc;
         if now.0 < self.clean_at || self.cleaner.as_ref().is_some_and(|one| !one.is_finished()) {
@@ -169,7 +171,8 @@ impl Destination for RollingFile {
         match open.file.write_all(line) {
             Ok(()) => open.bytes += line.len() as u64,
             Err(error) => {
-                // The partial line is removed; if removal fails, a new line is begun.
+                // The partial line is removed. If the removal fails, the next write begins with a
+                // line break.
                 open.is_torn = open.file.set_len(open.bytes).is_err();
                 return Err(error);
             }
@@ -201,7 +204,8 @@ impl Destination for RollingFile {
 
 impl Drop for RollingFile {
     fn drop(&mut self) {
-        // An interrupted compression would start over at the next start.
+        // The thread is awaited, because an interrupted compression would start over at the next
+        // program start.
         if let Some(cleaner) = self.cleaner.take() {
             let _ = cleaner.join();
         }
@@ -212,13 +216,14 @@ fn nanos(time: Duration) -> i64 {
     i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// Closed files: `NAME.YYYYMMDD-HHMMSS.NNN.log` beside `NAME.log`, named by their closing time.
+/// Closed event files: `NAME.YYYYMMDD-HHMMSS.NNN.log` beside `NAME.log`, named by their closing
+/// time.
 #[derive(Clone)]
 struct Closed {
     path: PathBuf,
-    /// Maximum number of closed files; 0 = unlimited.
+    /// Maximum number of closed files; 0 means unlimited.
     kept_max: usize,
-    /// Maximum age of closed files, in nanoseconds; 0 = unlimited.
+    /// Maximum age of closed files, in nanoseconds; 0 means unlimited.
     age_max_ns: i64,
     compresses: bool,
 }
@@ -246,7 +251,8 @@ impl Closed {
         (text(self.path.file_stem()), ending.unwrap_or_default())
     }
 
-    /// Returns the closed files, oldest first: the rest of each name, and the path.
+    /// Returns the closed files, oldest first. Each entry has the file name after the stem, and the
+    /// path.
     fn all(&self) -> io::Result<Vec<(String, PathBuf)>> {
         let (stem, ending) = self.parts();
         let dir = self.path.parent().filter(|dir| !dir.as_os_str().is_empty());
@@ -300,7 +306,8 @@ fn compact(time: Timestamp) -> String {
     time.to_string().chars().take(SECONDS_LEN).filter(|c| *c != ':').collect()
 }
 
-/// Returns the part of a closed file's name after the stem, starting with the time.
+/// Returns the part of a closed file's name after the stem, which starts with the closing time.
+/// Returns `None` for other files.
 fn rest_of_closed<'n>(name: &'n str, stem: &str, ending: &str) -> Option<&'n str> {
     let rest = name.strip_prefix(stem)?.strip_prefix('.')?;
     let plain = rest.strip_suffix(&format!(".{}", compress::ENDING)).unwrap_or(rest);

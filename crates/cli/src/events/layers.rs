@@ -1,4 +1,4 @@
-//! Layers that select events and write them as lines.
+//! Tracing layers that select events and write each event as a line.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -20,10 +20,11 @@ use super::encoded::one_line;
 use super::queue::Queue;
 use super::{EventFields, Rejects};
 
-/// A boxed layer.
+/// A tracing layer of any type.
 pub(super) type BoxedLayer<S> = Box<dyn Layer<S> + Send + Sync>;
 
-/// Filter of a destination: events that pass the program's filter, up to a level.
+/// Filter of a destination. An event passes if the program's filter allows the event and its level
+/// is at most `finest`.
 pub(super) struct Allowed {
     pub(super) filter: EventFilter,
     pub(super) finest: LevelFilter,
@@ -59,7 +60,7 @@ impl<S> Filter<S> for Allowed {
     }
 }
 
-/// Line format of `tracing`, with line breaks in values escaped.
+/// Line format of `tracing`, except that line breaks in values are escaped.
 pub(super) struct EscapedFormat {
     format: Format<Full, SystemTime>,
     colored: bool,
@@ -85,14 +86,14 @@ where
         let mut line = String::new();
         self.format.format_event(context, Writer::new(&mut line), event)?;
         match line.trim_end() {
-            // Escaping would also escape the color codes.
+            // A colored line is not escaped as a whole, because that would escape its color codes.
             line if self.colored => writeln!(writer, "{line}"),
             line => writeln!(writer, "{}", one_line(line)),
         }
     }
 }
 
-/// A layer that encodes events and adds them to a queue.
+/// A tracing layer that encodes events and adds them to a queue.
 pub(super) struct Encoded<E> {
     queue: Arc<Queue>,
     finest: LevelFilter,

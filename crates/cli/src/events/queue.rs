@@ -1,8 +1,8 @@
-//! A queue of lines for a destination, written by a thread of its own.
+//! A queue of lines for one destination, with its own writing thread.
 //!
-//! Invariants: the logging thread never waits for the destination. Lines without space are counted,
-//! and a later line reports their number. A failing destination is retried, and lines wait in the
-//! queue as long as space is free.
+//! Invariants: the logging thread never waits for the destination. Lines that find the queue full
+//! are dropped and counted, and a later line reports their number. After a failure the destination
+//! is retried, while lines wait in the queue.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,48 +13,48 @@ use std::time::Duration;
 
 use transfix::clock;
 
-/// Maximum number of waiting lines.
+/// Maximum number of lines in the queue.
 pub(super) const LINES_MAX: usize = 4_096;
-/// Maximum size of waiting lines, in bytes.
+/// Maximum total size of the lines in the queue, in bytes.
 const BYTES_MAX: usize = 8 << 20;
-/// Interval of maintenance calls, and of retries while a destination fails.
+/// Interval between maintenance calls, and between retries while a destination fails.
 const LOOK: Duration = Duration::from_secs(1);
 /// Minimum time between two reports about a failing destination, in nanoseconds.
 const TELL_EVERY_NS: u64 = 60_000_000_000;
-/// Maximum time for the last lines at the end.
+/// Maximum time to write the remaining lines at the end of the program.
 const LAST_LINES: Duration = Duration::from_secs(5);
-/// Maximum time to roll a file.
+/// Maximum time to wait until a new file has begun.
 const ROLL_WAIT: Duration = Duration::from_secs(10);
 
-/// A destination of lines.
+/// A receiver of lines, such as a file or a socket.
 pub(super) trait Destination: Send {
-    /// Writes one line. After an error, the same line is passed again.
+    /// Writes one line. After an error, the next call passes the same line again.
     fn write(&mut self, line: &[u8]) -> io::Result<()>;
 
-    /// Returns a line that reports the number of missing lines.
+    /// Returns a line that reports the number of lost lines.
     fn missing(&self, lines: u64) -> Vec<u8>;
 
-    /// Performs maintenance, called before lines and every second.
+    /// Performs maintenance. Called before lines are written, and at least every second.
     fn look_after(&mut self) {}
 
-    /// Begins a new file if the current file has lines. Returns true for a new file.
+    /// Begins a new file unless the current file is empty. Returns true if a new file was begun.
     fn roll(&mut self) -> io::Result<bool> {
         Ok(false)
     }
 }
 
-/// Lines and requests for the thread.
+/// Lines and requests for the writing thread.
 #[derive(Default)]
 struct State {
     lines: VecDeque<Box<[u8]>>,
     bytes: usize,
-    /// Number of lines dropped since the last report to the destination.
+    /// Number of dropped lines that have not been reported to the destination.
     dropped: u64,
     rolls: Vec<SyncSender<io::Result<bool>>>,
     ends: bool,
 }
 
-/// Lines that wait for a destination.
+/// Lines that wait to be written to a destination.
 pub(super) struct Queue {
     /// Name of the destination in failure reports.
     name: String,
@@ -62,14 +62,14 @@ pub(super) struct Queue {
     bell: Condvar,
 }
 
-/// A queue with its running thread.
+/// A queue and its running thread.
 pub(super) struct Running {
     queue: Arc<Queue>,
     ended: Receiver<()>,
 }
 
 impl Queue {
-    /// Starts the thread that writes to the destination.
+    /// Starts the thread that writes the lines to the destination.
     pub(super) fn start(name: String, to: Box<dyn Destination>) -> io::Result<Running> {
         let queue = Arc::new(Self { name, state: Mutex::default(), bell: Condvar::new() });
         let (end, ended) = sync_channel(1);
@@ -95,8 +95,8 @@ impl Queue {
         self.bell.notify_one();
     }
 
-    /// Waits for lines or requests, at most [`LOOK`]. While the destination fails, new lines do not
-    /// end the wait.
+    /// Waits until there are lines or requests, for at most [`LOOK`]. While the destination fails,
+    /// new lines do not end the wait.
     fn wait(&self, failing: bool) -> State {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let idle = |state: &mut State| {
@@ -108,7 +108,7 @@ impl Queue {
         State { ends, ..std::mem::take(&mut *state) }
     }
 
-    /// Puts unwritten lines back, before newer lines.
+    /// Puts unwritten lines back at the front of the queue.
     fn put_back(&self, mut lines: VecDeque<Box<[u8]>>, dropped: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         lines.append(&mut state.lines);
@@ -121,12 +121,12 @@ impl Queue {
 }
 
 impl Running {
-    /// Returns the queue for adding lines.
+    /// Returns the queue to which lines are added.
     pub(super) fn queue(&self) -> Arc<Queue> {
         Arc::clone(&self.queue)
     }
 
-    /// Begins a new file. Returns true if the old file had lines.
+    /// Requests a new file and waits for the result. Returns true if a new file was begun.
     pub(super) fn roll(&self) -> Result<bool, String> {
         let (to, rolled) = sync_channel(1);
         self.queue.state.lock().unwrap_or_else(PoisonError::into_inner).rolls.push(to);
@@ -137,7 +137,7 @@ impl Running {
         }
     }
 
-    /// Writes the waiting lines and ends the thread.
+    /// Writes the lines in the queue and ends the thread, within a time limit.
     pub(super) fn end(self) {
         self.queue.state.lock().unwrap_or_else(PoisonError::into_inner).ends = true;
         self.queue.bell.notify_one();
@@ -147,12 +147,12 @@ impl Running {
     }
 }
 
-/// State of the thread.
+/// State of the writing thread.
 struct Writer {
     queue: Arc<Queue>,
     to: Box<dyn Destination>,
     failing: bool,
-    /// Time of the last failure report, in monotonic nanoseconds.
+    /// Time of the last report about a failure, in monotonic nanoseconds.
     told_ns: Option<u64>,
 }
 
@@ -172,7 +172,7 @@ impl Writer {
                         Ok(is_new) => Ok(*is_new),
                         Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
                     };
-                    // The caller may have stopped waiting.
+                    // The send fails if the requester has stopped waiting, which does no harm.
                     let _ = to.try_send(rolled);
                 }
             }
@@ -187,7 +187,8 @@ impl Writer {
         }
     }
 
-    /// Writes lines until an error. Returns true if lines were written.
+    /// Writes lines until the queue is empty or a write fails. Returns true if any line was
+    /// written.
     fn write(&mut self, lines: &mut VecDeque<Box<[u8]>>, dropped: &mut u64) -> io::Result<bool> {
         let mut is_any = false;
         while let Some(line) = lines.front() {
@@ -195,7 +196,7 @@ impl Writer {
             lines.pop_front();
             is_any = true;
         }
-        // The dropped lines came after the waiting lines.
+        // The count follows the waiting lines, because the dropped lines arrived after them.
         if *dropped > 0 {
             self.to.write(&self.to.missing(*dropped))?;
             *dropped = 0;
@@ -220,7 +221,7 @@ impl Writer {
                                      most {LINES_MAX} events meanwhile");
     }
 
-    /// Returns true if a failure was reported recently.
+    /// Returns true if a failure was reported within the last minute.
     fn is_told(&self) -> bool {
         self.told_ns.is_some_and(|at| clock::monotonic_ns() - at < TELL_EVERY_NS)
     }
@@ -230,7 +231,7 @@ impl Writer {
 mod tests {
     use super::*;
 
-    /// A destination that accepts lines only while open.
+    /// A destination that accepts lines only while its flag is true.
     struct Door(Arc<Mutex<(bool, Vec<String>)>>);
 
     impl Destination for Door {
@@ -260,7 +261,8 @@ mod tests {
         let written = std::mem::take(&mut inner.lock().unwrap().1);
         let missing = written.last().unwrap().strip_suffix(" missing");
         let missing: usize = missing.map_or(0, |count| count.parse().unwrap());
-        // The thread may have taken some of the lines already.
+        // The thread may have taken some lines before the queue was full, so fewer than 10 lines
+        // may be missing.
         assert!(missing <= 10 && (missing > 0 || written.len() == all), "{missing}");
         let lines = written.iter().filter_map(|line| line.parse::<usize>().ok());
         assert!(lines.eq(0..all - missing), "the oldest ones, in order");

@@ -1,6 +1,7 @@
-//! Destinations that receive datagrams: syslog, over its socket or UDP, and journald.
+//! Destinations that receive each event as a datagram: syslog, over a local socket or UDP, and
+//! journald.
 //!
-//! Invariant: after a failure, each attempt connects to the receiver again.
+//! Invariant: after a failed send, the next attempt connects to the receiver again.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
@@ -18,7 +19,7 @@ const WRITE_MAX: Duration = Duration::from_secs(1);
 
 /// Address of the receiver.
 pub(super) enum Receiver {
-    /// Path of a local socket.
+    /// Path of a local (Unix domain) socket.
     Path(PathBuf),
     /// `host:port` of a UDP receiver.
     Udp(String),
@@ -87,7 +88,7 @@ impl Destination for Datagrams {
             self.socket = Some(socket);
             return Ok(());
         }
-        // A restarted receiver has a new socket.
+        // The next attempt uses a new socket, because a restarted receiver has a new one.
         let socket = self.connected()?;
         socket.send(line)?;
         self.socket = Some(socket);

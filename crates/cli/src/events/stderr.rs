@@ -14,11 +14,11 @@ use super::Form;
 use super::encoded::json_line;
 use super::layers::{BoxedLayer, EscapedFormat};
 
-/// Maximum number of lines that wait for a reader.
+/// Maximum number of lines that wait for the reader of standard error.
 const LINES_MAX: usize = 4_096;
 
-/// Returns the layer for standard error. Dropping the guard writes the waiting lines, if the reader
-/// still reads.
+/// Returns the layer for standard error. When the guard is dropped, the waiting lines are written,
+/// unless the reader has stopped reading.
 pub(super) fn layer<S>(form: Form) -> (BoxedLayer<S>, WorkerGuard)
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -37,19 +37,19 @@ where
     (lines, guard)
 }
 
-/// A layer that writes events as JSON.
+/// A tracing layer that writes events as JSON.
 struct Json {
     counted: Counted,
 }
 
 impl<S: Subscriber> Layer<S> for Json {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        // The writer counts a line without space in the queue.
+        // The result is ignored, because the writer itself counts a line that finds the queue full.
         let _ = self.counted.make_writer().write_all(&json_line(&ShownEvent::of(event)));
     }
 }
 
-/// The queue, and the number of dropped lines reported so far.
+/// The queue of standard error, and the number of dropped lines already reported.
 struct Counted {
     queue: NonBlocking,
     dropped: ErrorCounter,
@@ -64,7 +64,7 @@ impl MakeWriter<'_> for Counted {
         let told = self.told.swap(dropped, Ordering::Relaxed);
         if dropped > told {
             let lines = dropped - told;
-            // If the queue is still full, this line is dropped too.
+            // If the queue is still full, this report is dropped too.
             let text = format!(
                 "{lines} lines of events were dropped, because the reader of \
                                 standard error was too slow\n"

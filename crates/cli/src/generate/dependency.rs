@@ -1,17 +1,18 @@
-//! Location of the package transfix for a generated program.
+//! Finds the location of the package transfix on which a generated program depends.
 //!
 //! Invariant: the location does not depend on where this program was built or installed.
 
 use std::path::{Component, Path, PathBuf};
 
-/// The package transfix as a dependency of the program.
+/// The package transfix as a dependency of the generated program.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Dependency {
-    /// Directory of the package's `Cargo.toml`, relative to the program unless given as absolute.
+    /// Directory of the package's `Cargo.toml`. The path is relative to the program's directory,
+    /// unless the user gave an absolute path.
     Path(String),
     /// URL of a git repository.
     Git(String),
-    /// Version in a registry.
+    /// Version of the package in a registry.
     Version(String),
 }
 
@@ -48,7 +49,7 @@ impl Dependency {
         ))
     }
 
-    /// Returns the dependency line of `Cargo.toml`.
+    /// Returns the dependency line for `Cargo.toml`.
     pub(super) fn line(&self) -> String {
         match self {
             Self::Path(path) => format!("transfix = {{ path = {path:?} }}\n"),
@@ -57,7 +58,7 @@ impl Dependency {
         }
     }
 
-    /// Returns the line about the package for the user.
+    /// Returns the line that informs the user which package the program depends on.
     pub(super) fn said(&self) -> String {
         match self {
             Self::Path(path) => format!("the package transfix: {path}\n"),
@@ -70,7 +71,8 @@ impl Dependency {
     }
 }
 
-/// Returns true if a parent directory has a workspace that would include the program.
+/// Returns true if the output directory is below a Cargo workspace, which would include the
+/// generated program.
 pub(super) fn is_in_workspace(output: &Path) -> bool {
     let is_root = |dir: &Path| {
         let manifest = std::fs::read_to_string(dir.join("Cargo.toml"));
@@ -79,15 +81,15 @@ pub(super) fn is_in_workspace(output: &Path) -> bool {
     real(output).ancestors().skip(1).any(is_root)
 }
 
-/// Returns true if the directory contains the package transfix. Only the first name counts, because
-/// later names belong to the package's programs.
+/// Returns true if the directory contains the package transfix. Only the first `name` in
+/// `Cargo.toml` is the package's name; the later ones name its programs.
 fn is_transfix(directory: &Path) -> bool {
     let Ok(manifest) = std::fs::read_to_string(directory.join("Cargo.toml")) else { return false };
     let mut names = manifest.lines().map(str::trim).filter(|line| line.starts_with("name = "));
     names.next() == Some("name = \"transfix\"")
 }
 
-/// Resolves symbolic links in the existing part of a path.
+/// Resolves the symbolic links in the part of the path that exists.
 fn real(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     for above in path.ancestors() {
@@ -99,7 +101,7 @@ fn real(path: &Path) -> PathBuf {
     path
 }
 
-/// Returns the relative path from one directory to another.
+/// Returns the relative path from the directory `from` to the directory `to`.
 fn relative(from: &Path, to: &Path) -> String {
     let (from, to) = (real(from), real(to));
     let common = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
@@ -142,7 +144,7 @@ mod tests {
             let found = Dependency::of(named, &output, here);
             assert_eq!(found, Ok(expected), "{named:?} {}", output.display());
         }
-        // The directory of this program is rejected, because transfix-cli is another package.
+        // The directory of transfix-cli is rejected, because it contains a different package.
         let own = env!("CARGO_MANIFEST_DIR");
         for named in [own, elsewhere.to_str().unwrap(), "nowhere", "./9", ""] {
             let error = Dependency::of(Some(named), &elsewhere, &checkout).unwrap_err();

@@ -1,5 +1,5 @@
-//! A generated program that uses generated messages. It compiles, runs, prints messages, and
-//! rejects messages without a method.
+//! Generates a program that uses the generated messages. The program compiles and runs; it prints
+//! the messages that have a method, and rejects the others.
 //!
 //! Invariant: rustfmt leaves the generated code unchanged.
 
@@ -12,11 +12,11 @@ use transfix_dictionary::{Category, Message};
 use super::dependency::{Dependency, is_in_workspace};
 use super::{Args, Role};
 
-/// Input of the program's generation.
+/// Input from which the program is generated.
 pub(super) struct Plan<'a> {
-    /// Messages, each with its names in the module.
+    /// Messages of the dictionary, each with its names in the generated module.
     pub(super) messages: &'a [(&'a Message, MessageNames)],
-    /// Name of the messages' module.
+    /// Name of the module with the generated messages.
     pub(super) module: &'a str,
     /// Version of the base dictionary, such as `FIX.4.4`.
     pub(super) version: &'a str,
@@ -26,7 +26,7 @@ pub(super) struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Returns the program's files, by their path in its directory.
+    /// Returns the files of the program: path relative to its directory, and content.
     pub(super) fn files(&self) -> Result<Vec<(String, String)>, String> {
         let mut files = vec![
             ("Cargo.toml", self.manifest()),
@@ -45,7 +45,7 @@ impl Plan<'_> {
         Ok(files)
     }
 
-    /// Returns the package's name, made from the name of its directory.
+    /// Returns the name of the package, derived from the name of the output directory.
     fn package(&self) -> String {
         let directory = self.args.output.file_name().unwrap_or_default().to_string_lossy();
         let name: String = directory
@@ -109,8 +109,8 @@ impl Plan<'_> {
         Ok(text)
     }
 
-    /// Returns the settings keys that name the dictionaries, if they differ from the version's
-    /// default.
+    /// Returns the lines of the settings file that name the dictionaries. Empty if the session uses
+    /// the default dictionaries of its version.
     fn dictionary_keys(&self) -> String {
         let copied = self.copied();
         let name = |path: &Path| match copied.iter().find(|(from, _)| from == path) {
@@ -140,8 +140,8 @@ impl Plan<'_> {
         keys
     }
 
-    /// Returns the user's dictionary files with their names in the program's directory. The files
-    /// are copied, so that the program can be moved.
+    /// Returns the paths of the user's dictionary files and their names in the program's directory.
+    /// The files are copied, so that the program can be moved.
     fn copied(&self) -> Vec<(PathBuf, String)> {
         let named = [Some(&self.args.dictionary), self.args.session.as_ref()];
         let named = named.into_iter().flatten().filter(|name| !is_standard(name));
@@ -174,7 +174,7 @@ impl Plan<'_> {
             .replace("MODULE", self.module)
     }
 
-    /// Returns the names of the views, and the methods that receive them.
+    /// Returns the names of the message views to import, and the methods that receive the views.
     fn methods(&self) -> (Vec<&str>, String) {
         let usual = match self.role {
             Role::Acceptor => "NewOrderSingle",
@@ -199,7 +199,7 @@ fn is_standard(name: &str) -> bool {
 
 const MAIN: &str = r#"//! ARTICLE for VERSION. It prints what it takes and refuses the rest.
 //!
-//! `cargo run [SETTINGS]`, by default settings.toml.
+//! `cargo run [SETTINGS]`; the default is settings.toml.
 
 #[rustfmt::skip] // It is written by `transfix generate`.
 mod MODULE;
@@ -215,7 +215,7 @@ use transfix::{
 
 use IMPORTS;
 
-/// The ROLE's side of one session.
+/// The application of the ROLE's session.
 struct MyApplication;
 
 impl<'s> Router<SessionRef<'s>> for MyApplication {
@@ -251,7 +251,7 @@ impl Application for MyApplication {
 }
 
 fn main() -> ExitCode {
-    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    // The engine logs its events with `tracing`, and a subscriber prints them.
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .init();
@@ -280,17 +280,17 @@ const BODY: &str = r#"        println!("{}", message.message());
     }
 "#;
 
-/// Dependency that prints the engine's events.
+/// Dependency of the generated program that prints the engine's events.
 const SUBSCRIBER: &str = "tracing-subscriber = { version = \"0.3\", default-features = false, \
                           features = [\"ansi\", \"fmt\", \"std\"] }\n";
 
-/// End of `Cargo.toml` inside another workspace.
+/// End of `Cargo.toml` if the program is inside another workspace.
 const OWN_WORKSPACE: &str = "\n# This package is not part of the workspace above.\n[workspace]\n";
 
 /// Line width of rustfmt, in columns.
 const WIDTH: usize = 100;
 
-/// Returns the head of a method, in one line if it fits.
+/// Returns the signature of a method, in one line if it fits.
 fn signature(method: &str, view: &str) -> String {
     let session = "_: &mut SessionRef<'s>";
     let line =
@@ -302,7 +302,7 @@ fn signature(method: &str, view: &str) -> String {
     format!("\n    fn {method}(\n        {arguments},\n    ) -> Self::Answer {{\n")
 }
 
-/// Returns the `use` lines of the module, filled to the width.
+/// Returns the `use` lines for the names from the module, wrapped at the line width.
 fn imports(module: &str, mut names: Vec<&str>) -> String {
     names.push("Router");
     names.sort_unstable();
@@ -332,5 +332,5 @@ const LOGON: &str = r#"                // Send from here on, for example:
                 // });
 "#;
 
-/// File name of the overlay for `--extra-field`.
+/// Name of the overlay file that contains the fields of `--extra-field`.
 const EXTRA_FIELDS: &str = "extra-fields.xml";

@@ -1,4 +1,4 @@
-//! Options of a search.
+//! Options of `transfix logs` that select messages.
 
 use std::str::FromStr as _;
 
@@ -7,7 +7,7 @@ use transfix_text::logs::{self, Condition, ConditionText, Direction, Query};
 
 use crate::input::{Dictionaries, msg_types};
 
-/// Conditions of the search; a message must meet all of them.
+/// Conditions of the search; a message must meet all conditions.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(super) struct SearchFilter {
     /// Only messages with a field that meets this condition: name or tag, then = != < <= > >= or ~
@@ -43,7 +43,8 @@ pub(super) struct SearchFilter {
     seq: Option<Range>,
 }
 
-/// First and last number, both included.
+/// First and last MsgSeqNum(34) of the range, both included; without a last number, the range has
+/// no end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range(u64, Option<u64>);
 
@@ -68,7 +69,8 @@ fn range(text: &str) -> Result<Range, String> {
 }
 
 impl SearchFilter {
-    /// Builds the query; looks up fields and messages by name.
+    /// Builds the query from the options. Field and message names are looked up in the
+    /// dictionaries.
     ///
     /// # Errors
     /// Returns an error if a name is unknown or a value is invalid for its field.
@@ -92,7 +94,8 @@ impl SearchFilter {
         }))
     }
 
-    /// Checks that the search includes all messages of a session.
+    /// Returns an error if an option excludes messages of a session, because a search for gaps
+    /// needs all of them.
     ///
     /// # Errors
     /// Returns an error if an option excludes messages by content, because they would look like

@@ -1,4 +1,4 @@
-//! Tables of orders, gaps and latencies.
+//! Prints orders, gaps and latencies as tables.
 
 use std::ops::Range;
 
@@ -44,7 +44,7 @@ pub(super) fn order(heading: Vec<u8>, rows: Vec<OrderRow>) -> Vec<u8> {
     text
 }
 
-/// Returns the findings, and a line for each session.
+/// Returns the gaps that were found, and one line for each session.
 pub(super) fn gaps(found: &GapsFound) -> String {
     let mut text = String::new();
     if !found.findings.is_empty() {
@@ -69,7 +69,7 @@ pub(super) fn gaps(found: &GapsFound) -> String {
     text
 }
 
-/// Returns the latencies by type of request, and the slowest requests.
+/// Returns the latencies by type of request, and the requests with the highest latencies.
 pub(super) fn latencies(found: &Latencies) -> String {
     if !found.lines.iter().any(RequestLine::is_measured) {
         return String::new();
@@ -142,7 +142,7 @@ fn table(header: &[&str]) -> Table {
     table
 }
 
-/// Returns the lines of a table; the columns `right` are right-aligned.
+/// Returns the text of a table in which the columns `right` are right-aligned.
 fn drawn(mut table: Table, right: Range<usize>) -> String {
     for column in right {
         if let Some(column) = table.column_mut(column) {

@@ -1,7 +1,8 @@
-//! Sessions that operators add, change and remove at run time.
+//! Sessions that operators add, change and remove while the program runs.
 //!
-//! Invariant: `settings` are the settings of the last start or reload, updated by changes to
-//! sessions of the file. The next reload restores the file's sessions and keeps added sessions.
+//! Invariant: `settings` are the settings of the last start or reload, updated when an operator
+//! changes a session of the file. The next reload restores the sessions of the file and keeps the
+//! added sessions.
 
 use std::net::SocketAddr;
 
@@ -10,8 +11,8 @@ use transfix::{Application, Engine, EngineAction, Outcome, SessionId, SessionSet
 use super::{LOGOUT_TIME, say_where, shown};
 use crate::show::say;
 
-/// Creates the application of a session, or returns the reason why the program cannot run the
-/// session.
+/// Function that creates the application of a session, or returns the reason why the program cannot
+/// run the session.
 pub(crate) type Applications<'a> =
     dyn FnMut(&SessionSettings) -> Result<Box<dyn Application>, String> + 'a;
 
@@ -56,7 +57,7 @@ fn say_where_now(engine: &Engine, before: &[SocketAddr]) {
     }
 }
 
-/// Changes a session by a reload of this session's settings only.
+/// Changes a session by a reload that contains only this session's settings.
 fn change(
     engine: &mut Engine,
     settings: &mut Settings,
@@ -73,7 +74,8 @@ fn change(
         sessions: vec![session.clone()],
     };
     let (from, to) = (alone(&old), alone(new));
-    // A failed change needs a second application, for the old settings.
+    // If the new settings fail, the session starts again with its old settings and needs a second
+    // application.
     let mut made = vec![application(&old)?, application(new)?];
     let before = engine.listening().to_vec();
     let done = engine.reload(&from, &to, LOGOUT_TIME, |_| match made.pop() {

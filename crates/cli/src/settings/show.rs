@@ -1,4 +1,4 @@
-//! `transfix settings show`: prints each key with its value and origin.
+//! `transfix settings show`: prints each key with its value and the origin of the value.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -75,7 +75,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
     answered(&text)
 }
 
-/// Column of the origin comment.
+/// Column in which the comment with the origin begins.
 const COLUMN: usize = 44;
 
 fn of_toml(text: &mut String, settings: &ShownSettings, changed: bool) {

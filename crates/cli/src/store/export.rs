@@ -1,4 +1,4 @@
-//! `transfix store export`: writes the messages of a store in formats of other programs.
+//! `transfix store export`: writes the messages of a store as bytes, JSON or a QuickFIX log.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ enum Format {
     Raw,
     /// One JSON object in each line.
     Json,
-    /// One message in each line, after its time.
+    /// A message in each line, preceded by its time.
     QuickfixLog,
 }
 
@@ -126,7 +126,7 @@ fn write_object(
     write!(out, "{{\"time\":\"{time}\",\"direction\":\"{direction}\",\"seq\":{seq},")?;
     match json.objects.text(bytes)? {
         Some(object) => write!(out, "\"message\":{object}")?,
-        // Garbled bytes are written as escaped text.
+        // Garbled bytes are no text, so they are escaped.
         None => write!(out, "\"garbled\":{}", json!(bytes.escape_ascii().to_string()))?,
     }
     Ok(out.write_all(b"}\n")?)

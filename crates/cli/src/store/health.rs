@@ -1,4 +1,4 @@
-//! Describes the health of a store.
+//! Describes the health of a store as text.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use transfix_store::{Fault, FileStore, Survey};
 use super::{count, size};
 use crate::foreign::Foreign;
 
-/// Returns a short description.
+/// Returns the health of a store in a few words.
 pub(super) fn health(dir: &Path, survey: &Survey) -> String {
     if !survey.faults.is_empty() {
         let places = count(survey.faults.len() as u64, "place");
@@ -25,9 +25,10 @@ pub(super) fn health(dir: &Path, survey: &Survey) -> String {
     }
 }
 
-/// Returns a note if the directory's name differs from the session's name.
+/// Returns a note if the name of the directory does not match the name of the session in the store.
 pub(super) fn misnamed(dir: &Path, survey: &Survey) -> Option<String> {
-    // The store shortens a longer session name and adds a checksum, so such names are not compared.
+    // The directory of a longer session name has a shortened name with a checksum, so longer names
+    // are not compared.
     const WHOLE_MAX: usize = 140;
     let session = &survey.session;
     let path = fs::canonicalize(dir).ok()?;
@@ -40,15 +41,15 @@ pub(super) fn misnamed(dir: &Path, survey: &Survey) -> Option<String> {
     })
 }
 
-/// Returns the session's name as in settings, logs and the administration. A name that an engine
-/// has not written or has shortened is returned unchanged.
+/// Returns the session's name in the form of settings, logs and the administration. The stored name
+/// is returned unchanged if no engine wrote it, or if it was shortened.
 pub(super) fn session(survey: &Survey) -> String {
     let id = SessionSettings::id_of_store(&survey.session);
     id.map_or_else(|| survey.session.clone(), |id| id.to_string())
 }
 
-/// Describes the number of received messages. The store does not record why none is kept: either
-/// `keep_inbound` is off, or no application message has arrived.
+/// Describes the number of received messages in the store. If the number is 0, the store does not
+/// record the cause: either `keep_inbound` is off, or no application message has arrived.
 pub(super) fn received(survey: &Survey) -> String {
     match survey.numbers {
         Some(numbers) if survey.inbound == 0 && numbers.next_in > 1 => "none kept".to_owned(),
@@ -56,7 +57,7 @@ pub(super) fn received(survey: &Survey) -> String {
     }
 }
 
-/// Returns a short description of the total loss through damage.
+/// Summarizes the data lost by damage.
 pub(super) fn lost(faults: &[Fault]) -> String {
     let sent: u64 =
         faults.iter().filter_map(|fault| fault.lost_outbound).map(|(a, b)| b - a + 1).sum();
@@ -74,7 +75,7 @@ pub(super) fn lost(faults: &[Fault]) -> String {
     if parts.is_empty() { "nothing lost".to_owned() } else { parts.join(", ") }
 }
 
-/// Describes one fault: its place and the lost data.
+/// Describes one damaged place and the data lost there.
 pub(super) fn told(fault: &Fault) -> String {
     let (path, offset) = (fault.path.display(), fault.offset);
     let mut text = format!("{path}, byte {offset}: {}", fault.reason);

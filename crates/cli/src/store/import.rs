@@ -1,6 +1,6 @@
-//! `transfix store import`: converts the store of another engine.
+//! `transfix store import`: converts the store of another engine into a new store.
 //!
-//! Invariant: the new store receives its name only when it is complete.
+//! Invariant: the new store has a temporary name until it is complete.
 
 mod logged;
 
@@ -73,7 +73,7 @@ enum Origin {
 }
 
 impl Origin {
-    /// Returns the value of `--from`.
+    /// Returns the value of the option `--from` for this engine.
     const fn name(self) -> &'static str {
         match self {
             Self::QuickfixCpp => "quickfix-cpp",
@@ -149,7 +149,8 @@ pub(super) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Imports a store that settings of QuickFIX name, if its numbers are consistent.
+/// Imports a store of QuickFIX whose location comes from converted settings, if its numbers are
+/// consistent.
 pub(super) fn found(dialect: Dialect, found: &ForeignStore) -> ExitCode {
     run(&Args {
         from: match dialect {
@@ -167,7 +168,7 @@ pub(super) fn found(dialect: Dialect, found: &ForeignStore) -> ExitCode {
     })
 }
 
-/// Reads the session's files. Returns the session's name and its store.
+/// Reads the store files. Returns the name of the session and the content of its store.
 fn read(args: &Args) -> Result<(String, StoredSession), String> {
     let dir = args.dir.display();
     if args.to.exists() {
@@ -194,10 +195,10 @@ fn read(args: &Args) -> Result<(String, StoredSession), String> {
     Ok((session, store))
 }
 
-/// Messages in one commit.
+/// Number of messages that are committed together.
 const BATCH: usize = 1024;
 
-/// Writes the store under a temporary name, then renames it.
+/// Writes the store under a temporary name, then renames its directory.
 fn write(
     to: &Path,
     foreign: &StoredSession,

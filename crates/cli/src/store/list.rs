@@ -27,7 +27,7 @@ pub(crate) struct Args {
     dir: PathBuf,
 }
 
-/// Maximum depth of searched directories below the named directory.
+/// Maximum depth of subdirectories that are searched.
 const LEVELS: u32 = 3;
 
 pub(super) fn run(args: &Args) -> ExitCode {
@@ -38,8 +38,8 @@ pub(super) fn run(args: &Args) -> ExitCode {
     ended(list(args, &stores))
 }
 
-/// Finds stores, also behind symbolic links. `seen` prevents listing a directory twice if several
-/// links lead to it.
+/// Finds the stores in a directory and its subdirectories, including symbolic links. `seen`
+/// contains visited directories, so that several links to one directory list it once.
 fn find(
     dir: &Path,
     levels: u32,
@@ -64,10 +64,10 @@ fn find(
         stores.push(dir.to_path_buf());
         return Ok(());
     }
-    // Real directories come before symbolic links.
+    // Directories are visited before symbolic links, so that a store is listed under its real path.
     inner.sort();
     for (_, dir) in inner.iter().filter(|_| levels > 0) {
-        // Unreadable subdirectories are skipped.
+        // Unreadable subdirectories are skipped without an error.
         let _ = find(dir, levels - 1, seen, stores);
     }
     Ok(())

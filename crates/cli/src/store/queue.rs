@@ -1,4 +1,4 @@
-//! `transfix store queue`: lists or clears messages that wait for a logon.
+//! `transfix store queue`: lists or clears the queued messages that wait for a logon.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     reason: Option<String>,
 }
 
-/// A waiting message.
+/// A message in the queue that waits for a logon.
 struct Queued {
     ticket: u64,
     time_ns: u64,
@@ -62,7 +62,8 @@ pub(super) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Reads the waiting messages from the journal only, because an engine may have the store open.
+/// Reads the waiting messages from the journal without opening the store, because an engine may
+/// have the store open.
 fn read(dir: &Path) -> Result<VecDeque<Queued>, StoreError> {
     let mut all: VecDeque<Queued> = VecDeque::new();
     for entry in journal::read(dir)? {
@@ -93,7 +94,8 @@ fn list(all: &VecDeque<Queued>, mask: Option<&Mask>) -> Result<ExitCode, Failure
 
 fn clear(dir: &Path, args: &Args) -> Result<String, StoreError> {
     let now_ns = clock::now().utc.0.unsigned_abs();
-    // A power cut must not undo a change that was reported to the operator.
+    // The change must be synced to disk, because a power failure must not undo what the operator
+    // was told.
     let options = Options { durability: Durability::Power, ..Options::default() };
     let (mut store, _) = FileStore::open(dir, options, now_ns)?;
     let (mut cleared, mut last) = (0, None);

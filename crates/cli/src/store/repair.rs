@@ -1,4 +1,4 @@
-//! `transfix store repair`: copies the intact part of a damaged store to a new store.
+//! `transfix store repair`: copies the intact parts of a damaged store to a new store.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     session: Option<String>,
 }
 
-/// Maximum number of faults in the note.
+/// Maximum number of faults that the note in the new store lists.
 const FAULTS_MAX: usize = 10;
 
 pub(super) fn run(args: &Args) -> ExitCode {
@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Refuses a destination that already has a store.
+/// Returns an error if the destination already contains a store.
 fn free(from: &Path, to: &Path) -> Result<(), String> {
     let same = |path: &Path| fs::canonicalize(path).ok();
     let shown = to.display();

@@ -1,4 +1,4 @@
-//! Selects records of a store by number, time, direction and type.
+//! Selects the records of a store by number, time, direction and type.
 
 use transfix::{Timestamp, tag};
 use transfix_store::StoreError;
@@ -13,7 +13,7 @@ pub(super) struct Selection {
     /// The first record: a MsgSeqNum(34), or a time in UTC such as 20261121-09:28:25.
     #[arg(long, value_name = "N|TIME", value_parser = bound)]
     from: Option<Bound>,
-    /// Only received messages, or only sent messages.
+    /// Only received messages (in), or only sent messages (out).
     #[arg(long, value_enum)]
     direction: Option<Direction>,
     /// Only messages of this type, such as D or NewOrderSingle; several with commas.
@@ -23,7 +23,7 @@ pub(super) struct Selection {
     masking: Masking,
 }
 
-/// Which way a message went.
+/// Direction of messages: received or sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Direction {
     /// Received.
@@ -32,14 +32,14 @@ enum Direction {
     Out,
 }
 
-/// First or last selected record; the bound is included.
+/// The first or the last selected record, as a number or a time; the record itself is included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
     Number(u64),
     Time(Timestamp),
 }
 
-/// Parses a bound.
+/// Parses a MsgSeqNum(34) or a time.
 pub(super) fn bound(text: &str) -> Result<Bound, String> {
     if let Ok(number) = text.parse() {
         return Ok(Bound::Number(number));
@@ -49,13 +49,13 @@ pub(super) fn bound(text: &str) -> Result<Bound, String> {
 }
 
 impl Selection {
-    /// Looks up messages by name.
+    /// Returns the selection with message names replaced by MsgType(35)s.
     pub(super) fn resolved(&self, dictionaries: &mut Dictionaries) -> Result<Self, String> {
         let msg_types = msg_types(&self.msg_types, dictionaries)?;
         Ok(Self { msg_types, ..self.clone() })
     }
 
-    /// Returns the selected entries and the errors of the store.
+    /// Returns an iterator over the selected entries; errors of the store are passed on.
     pub(super) fn of<I>(
         &self,
         until: Option<Bound>,
@@ -73,7 +73,7 @@ impl Selection {
     fn takes(&self, entry: &Entry) -> bool {
         match entry.message() {
             Some((direction, message)) => self.takes_message(direction, message),
-            // Other entries have neither direction nor type.
+            // Entries that are no messages have no direction and no type.
             None => self.direction.is_none() && self.msg_types.is_empty(),
         }
     }
@@ -94,7 +94,7 @@ impl Selection {
 }
 
 fn is_within(from: Option<Bound>, until: Option<Bound>, entry: &Entry) -> bool {
-    // Other entries have no number, so ranges of numbers exclude them.
+    // Entries that are no messages have no number, so they lie outside any range of numbers.
     let seq = entry.message().map(|(_, message)| message.seq);
     let time = moment(entry.time_ns);
     let after = match from {
@@ -110,7 +110,7 @@ fn is_within(from: Option<Bound>, until: Option<Bound>, entry: &Entry) -> bool {
         }
 }
 
-/// Returns the first value of a header tag, even in an invalid message.
+/// Returns the first value of `tag`, even if the message is invalid.
 pub(super) fn value(message: &[u8], tag: u32) -> Option<&[u8]> {
     let tag = tag.to_string();
     let mut fields = message.split(|&byte| byte == transfix_codec::SOH);

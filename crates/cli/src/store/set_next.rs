@@ -43,7 +43,7 @@ pub(crate) struct Args {
     force: bool,
 }
 
-/// Returns the parser of a MsgSeqNum(34).
+/// Returns the command-line parser for a MsgSeqNum(34).
 pub(super) fn number() -> clap::builder::RangedU64ValueParser {
     clap::value_parser!(u64).range(1..=MSG_SEQ_NUM_MAX)
 }
@@ -68,14 +68,16 @@ pub(super) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Sets the numbers, or returns the reason of a refusal.
+/// Sets the numbers, and returns the text for the operator. The inner error is the reason of a
+/// refusal.
 fn set(dir: &Path, args: &Args) -> Result<Result<String, String>, StoreError> {
     let now_ns = clock::now().utc.0.unsigned_abs();
-    // A power cut must not undo a change that was reported to the operator.
+    // The change must be synced to disk, because a power failure must not undo what the operator
+    // was told.
     let options = Options { durability: Durability::Power, ..Options::default() };
     let (mut store, _) = FileStore::open(dir, options, now_ns)?;
-    // With the numbers file updated, the engine does not mistake lower numbers for an older copy of
-    // the store.
+    // The numbers file is updated too; otherwise the engine would mistake the store with its lower
+    // numbers for an old copy.
     let mut beside = dir.as_os_str().to_owned();
     beside.push(".numbers");
     if Path::new(&beside).exists() {

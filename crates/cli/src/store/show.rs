@@ -1,4 +1,4 @@
-//! `transfix store show`: prints everything about one store except its messages.
+//! `transfix store show`: prints all properties of a store except its messages.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -95,7 +95,7 @@ fn code_of(survey: &Survey) -> ExitCode {
     if survey.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Prints the data of [`show`] as JSON; missing values are null.
+/// Prints the values of [`show`] as a JSON object; missing values are null.
 fn show_json(dir: &Path, survey: &Survey) -> Result<ExitCode, Failure> {
     let time = |time_ns: u64| moment(time_ns).to_string();
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();

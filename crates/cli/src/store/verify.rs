@@ -28,7 +28,8 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> ExitCode {
     let mut code = 0;
-    // The pattern `store/*` also matches the files beside the stores.
+    // A shell pattern such as `store/*` also matches the files beside the stores, which are no
+    // errors.
     let is_named = |dir: PathBuf| args.stores.contains(&dir);
     for dir in args.stores.iter().filter(|path| !store_beside(path).is_some_and(is_named)) {
         match verify(dir) {
@@ -44,7 +45,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Verifies a store. Returns true if the store is intact.
+/// Verifies a store and prints the result. Returns true if the store is intact.
 fn verify(dir: &Path) -> Result<bool, Failure> {
     if let Some(why) = gone(dir) {
         say(why)?;

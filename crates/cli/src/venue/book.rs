@@ -1,14 +1,15 @@
-//! The order book of a session. It matches by price, then time, and is deterministic.
+//! The order book of a session: matches orders by price, then by time, and is deterministic.
 //!
 //! Invariants: the same orders in the same sequence give the same reports except for identifiers,
-//! so a restarted venue can rebuild its book from its journal. An identifier is never used twice,
-//! even across starts and sessions. No value of an order causes a panic.
+//! so that a restarted venue can rebuild its book from the journal. Identifiers are never used
+//! twice, even across starts and sessions. No value in an order causes a panic.
 
 use std::collections::HashMap;
 
 use transfix::{BusinessReject, Decimal, Message, Timestamp, tag};
 
-/// Generator of OrderID(37) and ExecID(17): the start time, the session, a number.
+/// Generator for OrderID(37) and ExecID(17). An identifier consists of the start time, the session,
+/// and a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ids {
     prefix: String,
@@ -16,9 +17,9 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    /// Creates the generator of a session; `session` is the session's index in this start.
+    /// Creates the generator of a session; `session` is the index of the session in this run.
     pub(crate) fn new(start: Timestamp, session: usize) -> Self {
-        // The start time is in microseconds since 1970, as ten base-36 digits.
+        // The start time is written in microseconds since 1970, with ten base-36 digits.
         let (mut rest, mut letters) = (start.0.unsigned_abs() / 1_000, Vec::new());
         while rest > 0 {
             letters.extend(char::from_digit((rest % 36) as u32, 36));
@@ -28,37 +29,37 @@ impl Ids {
         Self { prefix: format!("{start}-{session}-"), used: 0 }
     }
 
-    /// Returns a new identifier.
+    /// Returns the next identifier.
     pub(crate) fn next(&mut self) -> String {
         self.used += 1;
         format!("{}{}", self.prefix, self.used)
     }
 }
 
-/// An event of an order.
+/// A change of an order, which a report communicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The order is accepted; it trades next or rests in the book.
+    /// The order is accepted; it then trades or rests in the book.
     New,
-    /// The order traded this quantity at this price.
+    /// A quantity of the order traded at a price.
     Trade {
         /// Traded units.
         quantity: i64,
-        /// Price of the resting order.
+        /// Price of the resting order, at which both orders trade.
         price: Decimal,
     },
-    /// The order is removed from the book by its owner's request.
+    /// The order is removed from the book at its owner's request.
     Canceled,
     /// The order is rejected, with the reason.
     Rejected(&'static str),
 }
 
-/// An ExecutionReport(8) or an OrderCancelReject(9).
+/// A reply of the book: an ExecutionReport(8) or an OrderCancelReject(9).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Order after the event, the event, and ExecID(17).
+    /// The order after the event, the event itself, and ExecID(17).
     Report(Order, Event, String),
-    /// ClOrdID(11) of the request, OrigClOrdID(41), and the reason.
+    /// ClOrdID(11) of the cancel request, OrigClOrdID(41), and the reason.
     CancelReject(String, String, &'static str),
 }
 
@@ -66,7 +67,7 @@ pub(crate) enum Answer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Order {
     pub(crate) cl_ord_id: String,
-    /// Earlier ClOrdID(11), set by an accepted cancel request.
+    /// ClOrdID(11) before an accepted cancel request; `None` without such a request.
     pub(crate) orig_cl_ord_id: Option<String>,
     pub(crate) order_id: String,
     pub(crate) symbol: String,
@@ -75,7 +76,7 @@ pub(crate) struct Order {
     pub(crate) quantity: i64,
     pub(crate) leaves: i64,
     pub(crate) traded: i64,
-    /// Sum of price × quantity, in millionths; below 2^63 × 2^63.
+    /// Sum of price × quantity over all trades, with the price in millionths; below 2^63 × 2^63.
     notional: i128,
 }
 
@@ -102,7 +103,7 @@ impl Order {
         })
     }
 
-    /// Returns AvgPx(6), with at most six decimals.
+    /// Returns AvgPx(6), the average price of all trades, with at most six decimals.
     pub(crate) fn avg_px(&self) -> Decimal {
         let Some(millionths) = self.notional.checked_div(i128::from(self.traded)) else {
             return Decimal::new(0, 0);
@@ -119,7 +120,7 @@ impl Order {
 #[derive(Debug)]
 pub(crate) struct Book {
     resting: Vec<Order>,
-    /// OrderID(37) of all orders, by ClOrdID(11).
+    /// OrderID(37) of all orders of the session, by ClOrdID(11).
     order_ids: HashMap<String, String>,
     orders: u64,
     ids: Ids,
@@ -131,7 +132,7 @@ impl Book {
         Self { resting: Vec::new(), order_ids: HashMap::new(), orders: 0, ids }
     }
 
-    /// Creates an empty book that continues the identifiers of this book.
+    /// Creates an empty book whose identifiers continue after those of this book.
     pub(crate) fn successor(&self) -> Self {
         Self::new(self.ids.clone())
     }
@@ -141,7 +142,8 @@ impl Book {
         &self.order_ids
     }
 
-    /// Restores the reported OrderID(37) of orders, by ClOrdID(11).
+    /// Replaces the OrderID(37)s of orders by those that were reported before a restart, by
+    /// ClOrdID(11).
     pub(crate) fn rename(&mut self, reported: &HashMap<String, String>) {
         for (cl_ord_id, order_id) in &mut self.order_ids {
             if let Some(reported) = reported.get(cl_ord_id) {
@@ -158,7 +160,7 @@ impl Book {
         self.orders
     }
 
-    /// Applies a NewOrderSingle(D) or OrderCancelRequest(F).
+    /// Applies a NewOrderSingle(D) or an OrderCancelRequest(F). Returns the reports to send.
     pub(crate) fn take(&mut self, message: &Message<'_>) -> Result<Vec<Answer>, BusinessReject> {
         match message.msg_type().as_bytes() {
             b"D" => self.new_order(message),
@@ -201,7 +203,8 @@ impl Book {
         Ok(answers)
     }
 
-    /// Matches `order` against the book: best price first, then oldest first.
+    /// Matches `order` against the resting orders: best price first, and at the same price the
+    /// oldest order first.
     fn trade(&mut self, order: &mut Order, answers: &mut Vec<Answer>) {
         while order.leaves > 0 {
             let fits = |other: &&(usize, &Order)| {
@@ -254,14 +257,14 @@ impl Book {
     }
 }
 
-/// Converts a price to millionths, so that prices of different scales compare.
+/// Converts a price to millionths, so that prices with different scales can be compared.
 fn ticks(price: Decimal) -> i128 {
     let (mantissa, scale) = (price.mantissa(), u32::from(price.scale()));
     if scale <= 6 { mantissa * 10_i128.pow(6 - scale) } else { mantissa / 10_i128.pow(scale - 6) }
 }
 
-/// Returns true if the price is a positive whole number of millionths within 63 bits. With 63-bit
-/// quantities, the sum of all trades fits into 127 bits, and AvgPx(6) fits too.
+/// Returns true if the price is a positive whole number of millionths that fits into 63 bits.
+/// Quantities have 63 bits too, so the sum of all trades fits into 127 bits, and AvgPx(6) is exact.
 fn is_in_ticks(price: Decimal) -> bool {
     let beyond = 10_i128.pow(u32::from(price.scale().saturating_sub(6)));
     price.mantissa() % beyond == 0 && (1..=i128::from(i64::MAX)).contains(&ticks(price))
@@ -417,7 +420,7 @@ mod tests {
                         let sum = order.leaves.checked_add(order.traded).unwrap();
                         assert!((0..=order.quantity.max(0)).contains(&sum), "{order:?}");
                         if order.traded > 0 {
-                            // All traded prices are within the limits of an exact average.
+                            // All traded prices are within the range in which AvgPx(6) is exact.
                             let average = order.avg_px();
                             assert!(average.mantissa() > 0 && is_in_ticks(average), "{order:?}");
                             let limit = ticks(order.price);

@@ -1,4 +1,4 @@
-//! `transfix admin` against `transfix serve`.
+//! `transfix admin` sends commands to a running `transfix serve`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,14 +15,14 @@ use crate::command_line::{Run, run_in, session};
 
 const ID: &str = "FIX.4.4:VENUE->CLIENT";
 
-/// A venue with administration; operator commands run in its directory.
+/// A running venue with administration; the commands run in its directory.
 pub(crate) struct AdministeredVenue {
     pub(crate) dir: TempDir,
     pub(crate) venue: Program,
     url: String,
-    /// The address of administration over FIX.
+    /// The listening address of the administration over FIX.
     fix: String,
-    /// The address for counterparties.
+    /// The listening address for counterparties.
     pub(crate) listening: String,
 }
 
@@ -31,12 +31,12 @@ impl AdministeredVenue {
         Self::with("")
     }
 
-    /// Starts a venue with these settings before the `[engine]` settings.
+    /// Starts a venue whose settings file begins with the lines `keys`.
     pub(crate) fn with(keys: &str) -> Self {
         Self::of_both(keys, "")
     }
 
-    /// Starts a venue with these settings of the session.
+    /// Starts a venue whose session has the additional lines `session`.
     pub(crate) fn of(session: &str) -> Self {
         Self::of_both("", session)
     }
@@ -150,12 +150,13 @@ fn an_operator_looks_acts_and_is_written_down() {
     assert!(line.contains("administrator") && line.contains(ID), "{audit}");
     assert_eq!(desk.good("viewer", &["ready"]), "ready\n");
     assert!(desk.good("viewer", &["messages", ID]).contains("-- "));
-    // The audit contains the actions.
+    // After the stop, the audit contains all actions.
     desk.good("administrator", &["stop", "--confirm", "stop"]);
     desk.venue.wait_for("stopping");
     assert_eq!(desk.venue.ended().0, Some(0));
     let verified = run_in(desk.dir.path(), &["audit", "verify", "audit.jsonl"], b"");
-    // The users at the start, two lines for each of five actions, and two refusals.
+    // 13 lines: the users at the start, two lines for each of five actions, and two refused
+    // actions.
     assert!(
         verified.code == 0 && verified.out.starts_with("13 lines, none changed"),
         "{verified:?}"
@@ -266,7 +267,7 @@ fn a_client_can_be_administered_too() {
     assert!(reload.err.contains("needs the role administrator"), "{reload:?}");
 }
 
-/// The same actions over FIX: the existing commands, and raw commands as XML.
+/// Actions work over FIX as over HTTP, by commands of the program and by raw XML.
 #[test]
 fn an_operator_asks_over_fix() {
     let dir = TempDir::new();
@@ -312,7 +313,7 @@ fn an_operator_asks_over_fix() {
     assert!(audit.contains("\"from\":\"fix 127.0.0.1:"), "{audit}");
 }
 
-/// Members of a session that administration over FIX does not show.
+/// JSON members of a session that HTTP shows and FIX does not.
 const NOT_OVER_FIX: &[&str] = &[
     "address",
     "counters.business_rejects_in",
@@ -370,7 +371,7 @@ fn the_list_over_fix_has_each_member_of_the_list_over_http() {
         all
     };
     let compare = |state: (&str, &str)| {
-        // Repeats until no message arrived between the questions.
+        // The comparison is repeated if a message arrived between the two requests.
         let (http, fix) = loop {
             let before = over_http();
             let fix = parsed(desk.ask_over_fix("viewer", &["sessions", "--json"]));
@@ -382,7 +383,7 @@ fn the_list_over_fix_has_each_member_of_the_list_over_http() {
         assert_eq!(names(&http), names(&fix));
         for (name, value) in &fix {
             match &**name {
-                // HTTP and FIX name the states differently.
+                // HTTP and FIX have different names for the states.
                 "state" => assert_eq!((&http[name], value), (&state.0.into(), &state.1.into())),
                 _ if NOT_OVER_FIX.contains(&&**name) => assert_eq!(*value, Value::Null, "{name}"),
                 _ => assert_eq!(*value, http[name], "{name}"),
@@ -422,7 +423,7 @@ fn who_speaks_no_tls_with_the_administration_is_told_of() {
         stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
         let _ = stream.read_to_end(&mut Vec::new());
     };
-    // A flood gives one line per second.
+    // Many connections in a short time are reported by at most one line per second.
     (0..100).for_each(|_| speak());
     let line = venue.wait_for_error("closed: the TLS handshake failed");
     assert!(line.contains("from=127.0.0.1 ") && line.contains("why="), "{line}");

@@ -1,4 +1,4 @@
-//! `transfix bench`, which runs a separate program.
+//! `transfix bench` starts the separate program `transfix-bench`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,13 +7,14 @@ use std::process::{Command, Output};
 
 use transfix_testkit::temp::TempDir;
 
-/// A directory with only the program, on a file system where the program can be hard-linked.
+/// A directory that contains only the program, as a hard link; the target directory is on the same
+/// file system.
 struct Installed(PathBuf);
 
 impl Installed {
     fn new(name: &str) -> Self {
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        // A failed test may have left this directory.
+        // An earlier failed test may have left the directory.
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).unwrap();
         fs::hard_link(env!("CARGO_BIN_EXE_transfix"), dir.join("transfix")).unwrap();

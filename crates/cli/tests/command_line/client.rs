@@ -1,4 +1,4 @@
-//! `transfix connect` as a test client: messages built by name, stored, sent repeatedly and
+//! `transfix connect` as a test client: messages are built by name, saved, sent repeatedly and
 //! replayed.
 
 use std::collections::HashSet;
@@ -16,7 +16,7 @@ pub(crate) fn script(dir: &TempDir, commands: &str) -> Run {
     run_in(dir.path(), &["connect", "client.toml", "--quiet", "--script", "script.txt"], b"")
 }
 
-/// An order by field names, whose missing values are generated when it is sent.
+/// Commands that build an order by field names; values of missing fields are generated at sending.
 pub(crate) const ORDER: &str = "new NewOrderSingle\n\
     set Symbol=EU Side=BUY OrderQty=5 OrdType=LIMIT Price=30.5 Text=\"two words\"\n";
 
@@ -85,7 +85,7 @@ fn a_log_is_sent_anew() {
     let venue = venue(&dir, "", &[]);
     let run = script(&dir, &format!("wait\n{ORDER}send\nexpect 8\nsend\nexpect 8\n"));
     assert_eq!(run.code, 0, "{run:#?}");
-    // The client's own store grows while it is read.
+    // The replay reads the client's own store, which grows by the replayed messages.
     let store = dir.path().join("client/FIX.4.4-CLIENT-VENUE");
     let run = script(&dir, &format!("wait\nreplay {} 500\nexpect 8\nexpect 8\n", store.display()));
     assert_eq!(run.code, 0, "{run:#?}");
@@ -97,7 +97,7 @@ fn a_log_is_sent_anew() {
     let run = script(&dir, "wait\nreplay old.log\nexpect 8 ClOrdID=old|Price=31\n");
     assert_eq!(run.code, 0, "{run:#?}");
     assert!(run.out.contains("messages: 1 sent, 1 skipped (session layer or other side)"));
-    // The replayed message has its own header.
+    // The replayed message has a new header, with another MsgSeqNum(34).
     let line = venue.wait_for("ClOrdID=old");
     assert!(line.contains("CLIENT->VENUE") && !line.contains("seq 77"), "{line}");
 }
@@ -116,7 +116,7 @@ fn what_was_written_into_the_file_of_messages_by_hand_stays() {
     let expected = "# Ours.\n\nnews B Headline=by hand\n  # In between.\nmine D 55=US|54=1\n\
                     more D 55=US|54=1\n";
     assert_eq!(fs::read_to_string(&file).unwrap(), expected);
-    // An edit in the meantime is kept, or nothing is written.
+    // An edit of the file while the client runs is kept when the client saves a message.
     let mut client = Program::start(&dir, &["connect", "client.toml", "--quiet"]);
     client.wait_for("logged on");
     fs::write(&file, "# Edited.\nother D 55=EU\n").unwrap();
@@ -170,7 +170,7 @@ fn names_are_new_in_each_run() {
             assert!(names.insert(name.to_owned()), "{name} twice");
         }
     }
-    // These IDs are not numbers, so `buy` does not continue from them.
+    // ClOrdID(11)s that are no numbers do not affect the numbers that `buy` assigns.
     let run = script(&dir, "wait\nbuy 1 EU 2\nexpect 8 ClOrdID=1\nexpect 8 within 0\n");
     assert!(run.code == 1 && run.err.contains("line 4"), "{run:#?}");
 }

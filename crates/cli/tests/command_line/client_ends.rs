@@ -1,5 +1,5 @@
-//! The ends of `transfix connect`: missing messages are a failure, and the latest reason is
-//! reported.
+//! How `transfix connect` ends: missing messages count as a failure, and the error names the latest
+//! reason.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use transfix_testkit::temp::TempDir;
 
 use crate::command_line::running::{Program, write_client};
 
-/// The venue's end of a connection with the client.
+/// The venue's side of a connection, played by the test.
 struct Venue {
     socket: TcpStream,
     read: Vec<u8>,

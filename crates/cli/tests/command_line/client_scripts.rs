@@ -1,4 +1,4 @@
-//! Scripts of `transfix connect`: expectations, ends, and exit codes.
+//! Scripts of `transfix connect`: expected messages, the end of the session, and exit codes.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -11,12 +11,12 @@ use crate::command_line::client::{ORDER, script};
 use crate::command_line::run_in;
 use crate::command_line::running::{Program, scripted, venue, write_client};
 
-/// The exit code for an invalid script. `FAILED`: the script is valid, but an expected message did
-/// not arrive.
+/// The exit code of an invalid script. A valid script whose expectation fails has the exit code
+/// `FAILED`.
 const WRONG: i32 = 2;
 const FAILED: i32 = 1;
 
-/// MsgType(35) and fields of an answer of the counterparty.
+/// A message that the counterparty sends: MsgType(35) and fields.
 type Answer = (&'static str, &'static str);
 
 fn logon() -> Vec<Answer> {
@@ -107,13 +107,14 @@ fn what_came_before_the_last_message_answers_nothing() {
     let said = "script.txt, line 5: not within 1 s: ExecutionReport(8) OrdStatus(39)=0; \
                 ExecutionReport(8) OrdStatus(39)=8 Text(58)=no money came";
     assert!(ended.err.contains(said), "{ended:#?}");
-    // The report of the first order came before the last order was sent, so it does not count.
+    // The report for the first order arrived before the last order was sent, so `expect` does not
+    // find it.
     let ended = run("wait\nbuy 5 EU 30\npause 1\nbuy 5 EU 30\nexpect 8 OrdStatus=NEW within 1\n");
     assert_eq!(ended.code, FAILED, "{ended:#?}");
     let said = "Text(58)=no money came; a matching message arrived before the last message was \
                 sent, and does not";
     assert!(ended.err.contains(said), "{ended:#?}");
-    // The rejection refers to the last sent order.
+    // The reject refers to the order that was sent last.
     let ended = run(&format!("{orders}expect 8 11={{sent.11}}|39=8|58=no money\n"));
     assert_eq!((ended.code, &*ended.err), (0, ""), "{ended:#?}");
 }
@@ -143,7 +144,7 @@ fn a_script_ends_at_once_when_its_session_does() {
     let long = "within 86400\n";
     let farewell = || vec![("5", "58=account is blocked|")];
     for (answers, commands, said) in [
-        // The counterparty ends the session at the first order.
+        // The counterparty ends the session when it receives the first order.
         (
             vec![logon(), farewell()],
             format!("wait\nbuy 1 EU 2\nexpect 8 OrdStatus=NEW {long}"),
@@ -166,7 +167,7 @@ fn a_script_ends_at_once_when_its_session_does() {
         assert!(run.err.contains(said), "{run:#?}");
         assert!(run.err.contains("account is blocked"), "{run:#?}");
     }
-    // The script expects the Logout(5) itself.
+    // A Logout(5) that the script expects is no error.
     let dir = TempDir::new();
     write_client(&dir, &scripted(vec![logon(), farewell()]), "reconnect_interval_ms = 600000\n");
     let run = script(&dir, &format!("wait\nbuy 1 EU 2\nexpect Logout {long}"));
@@ -182,7 +183,7 @@ fn a_logon_may_come_after_the_end() {
     let run = script(&dir, &format!("wait\nexpect Logon\n{again}{again}"));
     assert_eq!((run.code, &*run.err), (0, ""), "{run:#?}");
     let run = script(&dir, "wait\nlogout\nexpect Logout\nbuy 1 EU 2\n");
-    // The connection may still be up for a moment.
+    // The connection may still exist for a moment after the Logout(5), so two errors are possible.
     let says = |said| run.err.contains(&format!("line 4: {said}"));
     let is_off = says("not logged on") || says("the session is logging out");
     assert!(run.code == FAILED && is_off, "{run:#?}");
@@ -202,7 +203,7 @@ fn a_signal_in_the_middle_of_a_script_is_no_good_end() {
     assert!(errors.contains("a signal ended the script before its last command"), "{errors}");
 }
 
-/// The counterparty accepts the logon and then reads nothing.
+/// If a counterparty accepts the logon but never reads, a signal ends the blocked send.
 #[test]
 fn a_send_to_a_counterparty_that_does_not_read_can_be_ended() {
     let dir = TempDir::new();
@@ -218,7 +219,7 @@ fn a_send_to_a_counterparty_that_does_not_read_can_be_ended() {
     writeln!(client.commands, "burst 1000000000").unwrap();
     let line = client.wait_for("waiting to send: ");
     assert!(line.contains("bytes wait, because the counterparty does not read"), "{line}");
-    // Only a signal ends the send early.
+    // Without a signal, the send would wait for its time limit.
     client.signal();
     let (code, errors) = client.ended();
     assert_eq!(code, Some(1), "{errors}");
@@ -234,7 +235,8 @@ fn logon_frame() -> Vec<u8> {
     out
 }
 
-/// A failed script does not stop the others, except with --fail-fast; the worst result counts.
+/// A failed script stops the following scripts only with --fail-fast; the exit code is the worst of
+/// all scripts.
 #[test]
 fn several_scripts_are_played_and_told_of() {
     let dir = TempDir::new();

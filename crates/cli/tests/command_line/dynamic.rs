@@ -14,16 +14,16 @@ use crate::command_line::{run_in, session};
 
 const ID: &str = "FIX.4.4:VENUE->CLIENT";
 const NEW: &str = "FIX.4.4:VENUE->NEW";
-/// The protocol log of the session in the settings file.
+/// The settings line for a session with a protocol log.
 const LOG: &str = "log = { dir = 'log', direction = 'words' }\n";
 
-/// Returns a new session at the address of the session in the settings file.
+/// Returns the settings of a new session at the same address as the session in the file.
 fn new(keys: &str) -> String {
     session("acceptor", "127.0.0.1:0").replace("'CLIENT'", "'NEW'") + keys
 }
 
 impl AdministeredVenue {
-    /// Lets a counterparty with this name trade and receive its answer.
+    /// Checks that a counterparty with this name can trade.
     fn trades(&self, name: &str) {
         let settings = format!(
             "[[session]]\nrole = 'initiator'\naddress = '{}'\nbegin_string = 'FIX.4.4'\n\
@@ -36,7 +36,8 @@ impl AdministeredVenue {
         assert_eq!(run.code, 0, "{run:?}");
     }
 
-    /// Reads the new port: with port 0, a reopened listener gets another port.
+    /// Reads the address that the venue prints, because a reopened listener with port 0 gets
+    /// another port.
     fn listens_anew(&mut self) {
         let line = self.venue.wait_for("listening at ");
         self.listening = line.rsplit(' ').next().unwrap().to_owned();
@@ -76,7 +77,8 @@ fn a_session_is_added_trades_outlives_a_reload_and_is_removed() {
     );
     assert_eq!(desk.ids(), [ID, NEW]);
     desk.trades("NEW");
-    // The session has its own log, which is rotated with the others, by command and by signal.
+    // The session has a protocol log of its own, which rotates with the others, by command and by
+    // signal.
     let log = || fs::read_dir(desk.dir.path().join("log")).unwrap();
     let of_new = || {
         log().filter(|file| {
@@ -97,10 +99,11 @@ fn a_session_is_added_trades_outlives_a_reload_and_is_removed() {
         );
         std::thread::yield_now();
     }
-    // A reload does not remove the session.
+    // A reload keeps the session, although the file does not contain it.
     assert_eq!(desk.good("administrator", &["reload"]), "nothing has changed\n");
     assert_eq!(desk.ids(), [ID, NEW]);
-    // If the file contains the same session, the reload changes nothing and reports why.
+    // If the file now contains a session with the same identity, the reload is refused with the
+    // reason.
     let file = desk.dir.path().join("venue.toml");
     let before = fs::read_to_string(&file).unwrap();
     let both = before + &new("store_dir = 'venue'\n");
@@ -115,7 +118,8 @@ fn a_session_is_added_trades_outlives_a_reload_and_is_removed() {
     desk.refused("operator", &sure, "needs the role administrator");
     assert_eq!(desk.good("administrator", &sure), format!("{NEW}: removed\n"));
     assert_eq!(desk.ids(), [ID]);
-    // After the removal the file may add the session, which keeps its store.
+    // After the operator has removed the session, a reload adds the session of the file, with the
+    // same store.
     assert_eq!(desk.good("administrator", &["reload"]), format!("{NEW}: added\n"));
     desk.trades("NEW");
     let audit = fs::read_to_string(desk.dir.path().join("audit.jsonl")).unwrap();
@@ -223,7 +227,7 @@ fn nothing_of_the_machine_is_read_run_or_shown() {
     assert!(!touched.exists(), "a program was run");
     desk.file("new.toml", "");
     desk.refused("administrator", &["add", "new.toml"], "write exactly one [[session]]");
-    // An address that does not belong to this machine.
+    // 192.0.2.1 is not an address of this machine.
     desk.file("new.toml", &new("").replace("127.0.0.1:0", "192.0.2.1:1"));
     desk.refused("administrator", &["add", "new.toml"], "192.0.2.1:1");
     assert_eq!(desk.ids(), [ID]);
@@ -258,7 +262,8 @@ fn a_gateway_takes_a_session_whose_messages_it_need_not_translate() {
     );
     fs::write(path.join("new.toml"), new("")).unwrap();
     assert_eq!(ask(&["add", "new.toml"]).code, 0);
-    // The route matches the session by its pattern: its messages reach the target's store.
+    // The new session matches the pattern of a route, so its message reaches the store of the
+    // route's target.
     let client = format!(
         "[[session]]\nrole = 'initiator'\naddress = '{address}'\nbegin_string = 'FIX.4.4'\n\
          sender_comp_id = 'NEW'\ntarget_comp_id = 'VENUE'\nstore_dir = 'client'\n"

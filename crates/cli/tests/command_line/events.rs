@@ -1,5 +1,5 @@
-//! The destinations of `transfix serve` events: files, syslog and journald; and changes by an
-//! operator at run time. Syslog and journald are sockets of the test.
+//! Events of `transfix serve` reach files, syslog and journald; operators change levels at run
+//! time. Syslog and journald are sockets of the test.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -20,7 +20,7 @@ use crate::command_line::{run_in, session};
 
 const NO_MESSAGE: &str = "closed: the first bytes are no FIX message";
 
-/// Starts a venue with these keys of `[events]`. Returns its address too.
+/// Starts a venue whose settings have these keys in `[events]`. Returns the venue and its address.
 fn venue(dir: &TempDir, keys: &str) -> (Program, String) {
     let text = session("acceptor", "127.0.0.1:0");
     let text = format!("[events]\n{keys}\n{text}store_dir = 'venue'\n");
@@ -31,17 +31,17 @@ fn venue(dir: &TempDir, keys: &str) -> (Program, String) {
     (venue, address)
 }
 
-/// Sends garbage, and waits until the venue has closed the connection, which logs an event.
+/// Sends garbage, and waits until the venue has closed the connection, which causes an event.
 fn stranger(address: &str) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(b"8=FIX.4.4\x019=5\x0135=A\x0149=CLIENT\x01").unwrap();
     stream.write_all(&[b'x'; 300]).unwrap();
-    // A reset also ends the connection.
+    // The read may also fail, because the venue may reset the connection.
     let _ = stream.read(&mut [0; 100]);
 }
 
-/// Waits until `is_so` returns true, with repeated checks.
+/// Calls `is_so` repeatedly until it returns true; fails after a time limit.
 #[track_caller]
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = clock::monotonic_ns() + PATIENCE.as_nanos() as u64;
@@ -96,7 +96,7 @@ fn each_destination_has_its_form_and_its_level() {
     assert!(entry.starts_with(&format!("MESSAGE={NO_MESSAGE} ")), "{entry}");
     let said: Value = serde_json::from_str(&venue.wait_for_error(NO_MESSAGE)).unwrap();
     assert_eq!((&said["code"], &said["level"]), (&2111.into(), &"WARN".into()));
-    // A connecting client causes events of level `info`.
+    // A logon causes events of level `info`.
     let client = format!(
         "[[session]]\nrole = 'initiator'\naddress = '{address}'\nbegin_string = 'FIX.4.4'\n\
          sender_comp_id = 'CLIENT'\ntarget_comp_id = 'VENUE'\nstore_dir = 'client'\n"
@@ -155,7 +155,8 @@ fn syslog_takes_lines_by_udp() {
     assert!(line.starts_with("<28>1 20") && line.contains(NO_MESSAGE), "{line}");
 }
 
-/// Repeated attempts of a stranger give a few lines and a sum.
+/// Events about repeated connections of an unknown client are limited; a last line contains their
+/// number.
 #[test]
 fn repeated_events_are_summed_up_at_each_destination() {
     let dir = TempDir::new();
@@ -163,7 +164,7 @@ fn repeated_events_are_summed_up_at_each_destination() {
     let syslog = bound(&path);
     let keys = format!("file = 'events.log'\nsyslog = '{}'", path.display());
     let (mut venue, address) = venue(&dir, &keys);
-    // This kind of socket may hold only ten datagrams.
+    // A thread reads the datagrams, because a Unix datagram socket may hold only ten.
     let reader = std::thread::spawn(move || {
         let mut sent = String::new();
         let is_last =
@@ -194,7 +195,7 @@ fn a_file_is_rolled_by_size_and_by_hand_and_old_ones_go() {
     let dir = TempDir::new();
     let log = dir.path().join("log");
     fs::create_dir(&log).unwrap();
-    // A file that is too old, and a file that is not an event file.
+    // The first file exceeds the age limit; the second is not an event file and must be kept.
     fs::write(log.join("events.20200101-000000.000.log"), "old\n").unwrap();
     fs::write(log.join("events.txt"), "mine\n").unwrap();
     let keys = "file = 'log/events.log'\nroll_bytes = 1024\nrolled_files_max = 3\n\
@@ -202,7 +203,7 @@ fn a_file_is_rolled_by_size_and_by_hand_and_old_ones_go() {
     let (mut venue, address) = venue(&dir, keys);
     until("the old file is gone", || closed(&log).len() == 1);
     (0..8).for_each(|_| stranger(&address));
-    // Each line has about 200 bytes.
+    // Lines have about 200 bytes, so the size limit of 1,024 bytes is reached.
     until("it is full", || closed(&log).len() == 2);
     for path in &closed(&log)[..1] {
         let text = fs::read_to_string(path).unwrap();
@@ -210,7 +211,7 @@ fn a_file_is_rolled_by_size_and_by_hand_and_old_ones_go() {
     }
     for count in 3..=6 {
         venue.send(Signal::USR1);
-        // The action is an event itself, so the next file has a line.
+        // The rotation itself causes an event, so the new file is not empty.
         until("it is rolled by hand", || closed(&log).len() == count.min(4));
         until("there is a new file with a line", || {
             fs::metadata(log.join("events.log")).is_ok_and(|meta| meta.len() > 0)
@@ -259,7 +260,7 @@ fn closed_files_are_compressed() {
 }
 
 /// A full disk stops nothing: the venue continues, reports the problem once, and writes the waiting
-/// events when space is available.
+/// events when the disk has space again.
 #[test]
 fn a_full_disk_stops_nothing_and_heals() {
     let dir = TempDir::new();
@@ -297,7 +298,7 @@ fn a_syslog_that_comes_late_has_what_has_waited() {
     venue.wait_for_error("events cannot be written");
     let syslog = bound(&path);
     assert!(datagram(&syslog).contains(NO_MESSAGE));
-    // A restarted syslog has another socket at the same path.
+    // A restarted syslog has a new socket at the same path.
     drop(syslog);
     fs::remove_file(&path).unwrap();
     let syslog = bound(&path);
@@ -307,7 +308,7 @@ fn a_syslog_that_comes_late_has_what_has_waited() {
             break;
         }
     }
-    // A reader that reads nothing blocks no session, even at the end of the program.
+    // A receiver that does not read blocks no session, and does not block the end of the program.
     drop(syslog);
     (0..5).for_each(|_| stranger(&address));
     venue.signal();
@@ -328,7 +329,7 @@ fn two_programs_do_not_write_one_file_and_a_torn_line_ends() {
     assert_eq!(second.code, 1, "{second:?}");
     let why = "transfix serve: [events]: file events.log: another process has it open\n";
     assert_eq!(second.err, why);
-    // A kill between two lines, and a kill within a line.
+    // Two kills: after a complete line, and in the middle of a line.
     first.send(Signal::KILL);
     drop(first);
     let before = fs::read_to_string(&file).unwrap();
@@ -396,7 +397,7 @@ fn levels_are_set_from_afar_until_the_next_reload() {
     assert_eq!(desk.good("administrator", &["reload"]), again);
     assert_eq!(desk.good("administrator", &["reload"]), "nothing has changed\n");
     assert_eq!(desk.good("viewer", &["levels"]), "error, from the settings\n");
-    // Reloads changed settings by SIGHUP.
+    // SIGHUP reloads the changed settings, which replaces the operator's levels.
     let settings = desk.dir.path().join("venue.toml");
     let text = fs::read_to_string(&settings).unwrap();
     fs::write(&settings, text.replace("'error'", "'warn'\nroll_bytes = 2048")).unwrap();

@@ -1,4 +1,4 @@
-//! The exit codes of all commands: their help must match their behavior.
+//! The exit codes of all commands match the codes that their help texts list.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use transfix_testkit::temp::TempDir;
 
 use crate::command_line::{expect, messages, run_in, session};
 
-/// Creates the files that the calls below name.
+/// Creates the files that the calls in `CALLS` use.
 fn files() -> TempDir {
     let dir = TempDir::new();
     let path = |name: &str| dir.path().join(name);
@@ -19,7 +19,7 @@ fn files() -> TempDir {
     fs::write(path("good.json"), r#"{"8":"FIX.4.4","35":"0"}"#).unwrap();
     fs::write(path("left-out.json"), r#"{"8":"FIX.4.4","35":"B","58":"a|b"}"#).unwrap();
     fs::write(path("venue.toml"), session("acceptor", "127.0.0.1:0")).unwrap();
-    // No program can listen at this address.
+    // 192.0.2.1 is not an address of this machine, so the venue cannot listen.
     fs::write(path("elsewhere.toml"), session("acceptor", "192.0.2.1:9880")).unwrap();
     fs::write(path("client.toml"), session("initiator", "127.0.0.1:1")).unwrap();
     fs::write(path("two.toml"), session("initiator", "127.0.0.1:1") + &second()).unwrap();
@@ -46,7 +46,7 @@ fn any_message() -> Vec<u8> {
     fs::read(messages().join("fix40-order.fix")).unwrap()
 }
 
-/// Calls with their exit codes; the command's help must name the code.
+/// Calls with their exit codes. The help text of each command must list the code.
 const CALLS: &[(i32, &str)] = &[
     (0, "--help"),
     (2, ""),
@@ -190,7 +190,7 @@ const CALLS: &[(i32, &str)] = &[
     (2, "peer"),
 ];
 
-/// Returns the words of a call that name a command: `store list`.
+/// Returns the words of a call that form the command, such as `store list`.
 fn verb(call: &str) -> String {
     let words: Vec<_> = call.split(' ').collect();
     let count = match words[..] {
@@ -229,7 +229,7 @@ fn every_help_says_which_exit_codes_there_are() {
     let called: BTreeSet<String> = CALLS.iter().map(|(_, call)| verb(call)).collect();
     let help = expect(0, &["--help"]).out;
     let mut verbs = verbs_of(&help);
-    // `bench` is a separate program with its own tests.
+    // `bench` is a separate program, whose own tests check its exit codes.
     verbs.retain(|verb| verb != "bench");
     verbs.push("peer".to_owned());
     for group in ["admin", "admin user", "admin token", "audit", "store"] {

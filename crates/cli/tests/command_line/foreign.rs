@@ -1,4 +1,4 @@
-//! Every command shows text of counterparties without letting the text control the terminal.
+//! No command lets text of counterparties control the terminal.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -18,12 +18,12 @@ use crate::command_line::running::{PATIENCE, Program};
 use crate::command_line::{Run, run_in, session};
 
 const ID: &str = "FIX.4.4:VENUE->CLIENT";
-/// ESC, OSC with BEL, BS, C1, bidirectional marks, zero-width marks, line breaks and DEL, with two
-/// words to find.
+/// A hostile text: ESC, OSC with BEL, BS, C1, bidirectional marks, zero-width marks, line breaks
+/// and DEL, with two words by which the test finds the text.
 const EVIL: &str = "FOUND\u{1b}[2J\u{1b}]0;title\u{7}\u{8}\u{9b}31m\u{90}q\u{9c}\u{202e}\u{2066}\
                     \u{200b}\r\nLINE\u{85}\u{2028}\u{7f}\u{e0041}";
 
-/// Builds a frame from `from` to `to` with these fields, which may hold any text.
+/// Builds a message from `from` to `to` with these fields, whose values may contain any text.
 fn frame((from, to): (&str, &str), msg_type: &str, seq: u64, fields: &[(u32, &str)]) -> Vec<u8> {
     // A time such as `20261127-00:00:00.123`.
     let now = clock::now().utc.to_string();
@@ -36,7 +36,7 @@ fn frame((from, to): (&str, &str), msg_type: &str, seq: u64, fields: &[(u32, &st
     frame
 }
 
-/// Returns all hostile messages, ending with a Logout(5).
+/// Returns messages of several types with the hostile text in all fields, and finally a Logout(5).
 fn evil(way: (&str, &str)) -> Vec<u8> {
     let order = |id| [(11, id), (55, EVIL), (54, "1"), (38, "1"), (40, "2"), (44, "1"), (58, EVIL)];
     [
@@ -59,7 +59,8 @@ fn is_clean(verb: &str, text: &str) {
     assert!(!text.contains(is_bad), "{verb}: {}", text.escape_debug());
 }
 
-/// Checks that the text imitates no line of the program and contains no control characters.
+/// Checks that the output contains no control characters, and no line that imitates the program's
+/// own.
 #[track_caller]
 fn is_harmless(run: &Run, verb: &str) {
     let all = format!("{}{}", run.out, run.err);
@@ -75,14 +76,14 @@ fn shows(run: &Run, verb: &str) {
     assert!(is_shown, "{verb} shows nothing of it: {run:?}");
 }
 
-/// Attacks as a stranger and as a counterparty.
+/// Connects as an unknown client and as the counterparty, and sends hostile messages.
 fn attack(listening: &str) {
     let mut stranger = TcpStream::connect(listening).unwrap();
     stranger.write_all(&frame((EVIL, "VENUE"), "A", 1, &[(98, "0"), (108, "30")])).unwrap();
     let mut socket = TcpStream::connect(listening).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket.write_all(&evil(("CLIENT", "VENUE"))).unwrap();
-    // Reads our answer to the Logout(5) and the end of the connection.
+    // The read waits for the Logout(5) of the venue and the end of the connection.
     let _ = socket.read_to_end(&mut Vec::new());
     let _ = stranger.read_to_end(&mut Vec::new());
 }
@@ -140,7 +141,7 @@ fn an_operator_is_shown_it_harmlessly() {
     is_clean("serve --quiet", &desk.venue.ended().1);
 }
 
-/// Creates the venue's store with the hostile text. Returns the venue's own output.
+/// Fills the venue's store with hostile messages. Returns the venue's own output.
 fn store(dir: &TempDir) -> Run {
     let keys = "store_dir = 'venue'\nkeep_inbound = true\nvalidate = false\n";
     let keys = session("acceptor", "127.0.0.1:0") + keys;
@@ -227,12 +228,12 @@ fn a_client_shows_it_harmlessly() {
     shows(&Run { code: 0, out, err }, "connect");
 }
 
-/// Settings values that another person wrote.
+/// Values in settings that another person wrote are shown without effect on the terminal.
 #[test]
 fn settings_of_others_are_shown_harmlessly() {
     let dir = TempDir::new();
     let write = |name: &str, text: String| fs::write(dir.path().join(name), text).unwrap();
-    // Escaped as a TOML string.
+    // The hostile text is written as TOML escapes.
     let evil =
         EVIL.chars().fold(String::new(), |toml, c| toml + &format!("\\U{:08x}", u32::from(c)));
     let venue = session("acceptor", "127.0.0.1:0");
@@ -288,7 +289,7 @@ fn stores_of_others_are_imported_harmlessly() {
     ] {
         for from in ["quickfix-cpp", "quickfixj", "quickfixn", "quickfixgo"] {
             let dir = TempDir::new();
-            // File names contain no '/', and neither does the hostile text.
+            // The hostile text contains no '/', so it can be a file name.
             for session in ["FIX.4.4-VENUE-CLIENT", EVIL] {
                 let write = |end: &str, text: &str| {
                     fs::write(dir.path().join(format!("{session}.{end}")), text).unwrap();
@@ -313,7 +314,7 @@ fn stores_of_others_are_imported_harmlessly() {
     }
 }
 
-/// An authority with a hostile name, and a server that presents its certificate.
+/// The name of a certificate's authority is hostile, and is shown without effect on the terminal.
 #[cfg(feature = "tls")]
 #[test]
 fn a_certificate_is_shown_harmlessly() {
@@ -326,7 +327,7 @@ fn a_certificate_is_shown_harmlessly() {
             let address = listener.local_addr().unwrap().to_string();
             let server = std::thread::spawn(move || {
                 let mut stream = tls::accept(&config, listener.accept().unwrap().0);
-                // The client may refuse the certificate.
+                // The read fails if the client refuses the certificate.
                 let _ = stream.read_to_end(&mut Vec::new());
             });
             let check = [&["tls", "check", &address][..], more].concat();
@@ -336,12 +337,12 @@ fn a_certificate_is_shown_harmlessly() {
     }
 }
 
-/// Answers the logon of a test's client, and sends all hostile messages.
+/// Accepts a connection of the client under test, and sends the hostile messages.
 fn lie(listener: &TcpListener) {
     let mut socket = loop {
         let (mut socket, _) = listener.accept().unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        // Reads the Logon(A); a connection from an earlier test only closes.
+        // Waits for a Logon(A); a connection without one comes from an earlier test and is skipped.
         if socket.read_exact(&mut [0; 60]).is_ok() {
             break socket;
         }
@@ -390,7 +391,7 @@ fn whoever_connects_again_and_again_makes_few_lines() {
     for _ in 0..300 {
         let mut socket = TcpStream::connect(address).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        // HeartBtInt(108) is missing.
+        // The Logon(A) lacks HeartBtInt(108), so the venue disconnects.
         socket.write_all(&frame(("CLIENT", "VENUE"), "A", 1, &[(98, "0")])).unwrap();
         let _ = socket.read_to_end(&mut Vec::new());
     }

@@ -1,4 +1,5 @@
-//! `transfix run`: a gateway between real programs, which is killed and gets unsupported requests.
+//! `transfix run`: a gateway between real programs is killed, and gets messages that it does not
+//! support.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -23,13 +24,13 @@ pub(super) fn session(role: &str, us: &str, them: &str, address: &str) -> String
     )
 }
 
-/// Returns the address on which a program listens.
+/// Returns the address that a program prints when it listens.
 pub(super) fn listening(program: &Program) -> String {
     let line = program.wait_for("listening at ");
     line.rsplit(' ').next().unwrap().to_owned()
 }
 
-/// A venue, and the settings of a gateway and of the gateway's client.
+/// A running venue, and a directory with the settings of a gateway and of the gateway's client.
 pub(super) struct Street {
     pub(super) dir: TempDir,
     pub(super) venue: Program,
@@ -43,7 +44,8 @@ impl Street {
         Self::with("", "")
     }
 
-    /// Starts the venue, with additional keys for the desk's session and the venue's session.
+    /// Starts the venue. `desk` and `to_venue` are additional keys of the gateway's sessions to the
+    /// desk and to the venue.
     pub(super) fn with(desk: &str, to_venue: &str) -> Self {
         let dir = TempDir::new();
         let venue = session("acceptor", "VENUE", "GATE", "127.0.0.1:0");
@@ -79,11 +81,12 @@ impl Street {
         fs::write(self.dir.path().join("routes.toml"), text).unwrap();
     }
 
-    /// Starts a gateway and writes the settings of its client.
+    /// Starts the gateway, waits until its session with the venue is logged on, and writes the
+    /// settings of the client.
     pub(super) fn gate(&self) -> Program {
         let gate = Program::start(&self.dir, &["run", "gate.toml"]);
         let (mut listening, mut is_on) = (None, false);
-        // The two lines may come in either order.
+        // The two expected lines may arrive in either order.
         while listening.is_none() || !is_on {
             let line = gate.wait_for("");
             is_on |= line.contains(&format!("{VENUE} logged on"));
@@ -100,7 +103,7 @@ impl Street {
         run_in(self.dir.path(), &args, b"")
     }
 
-    /// Returns the orders in the journal of the venue.
+    /// Returns the orders in the venue's journal, as printed with the option `form`.
     pub(super) fn orders_at_the_venue(&self, form: &str) -> String {
         let args = ["print", "--type", "D", "VENUE-GATE/FIX.4.4-VENUE-GATE"];
         let args = args.into_iter().chain((!form.is_empty()).then_some(form));
@@ -109,7 +112,8 @@ impl Street {
 
     pub(super) fn trades(&self, commands: &str) {
         let run = self.script(commands);
-        // The number of earlier orders that return refused depends on timing.
+        // This line may appear or not: how many of the earlier orders are refused depends on
+        // timing.
         let is_expected = |line: &str| line.contains("lines were omitted");
         assert!(run.code == 0 && run.err.lines().all(is_expected), "{run:#?}");
     }
@@ -120,7 +124,7 @@ fn messages_go_by_the_routes_and_back() {
     let street = Street::new();
     let mut gate = street.gate();
     street.trades("wait\nbuy 5 EU 30.5\nexpect 8 ExecType=NEW|SenderCompID=GATE|ClOrdID=1\n");
-    // A reload reads the routes again with the settings.
+    // A reload applies changed routes as well as changed settings.
     let no_eu = format!(
         "[[route]]\nfrom = ['{DESK}']\nmsg_type = ['NewOrderSingle']\nwhen = {{ Symbol = 'U*' }}\n\
          to = ['{VENUE}']\n[[route]]\nfrom = ['{VENUE}']\nto = ['{DESK}']\n"
@@ -132,11 +136,11 @@ fn messages_go_by_the_routes_and_back() {
         "wait\nbuy 5 UK 30.5\nexpect 8 ExecType=NEW|Symbol=UK\n\
          buy 5 EU 30.5\nexpect j BusinessRejectReason=3|RefMsgType=D\n",
     );
-    // A file with errors changes nothing.
+    // If the file has errors, the reload changes nothing.
     street.routes("[[route]]\nto = ['FIX.4.4:GATE->VENU']\n");
     gate.send(Signal::HUP);
     gate.wait_for_error("no session is named FIX.4.4:GATE->VENU; do you mean FIX.4.4:GATE->VENUE?");
-    // A missing file changes nothing either.
+    // If the file is missing, the reload changes nothing either.
     fs::remove_file(street.dir.path().join("routes.toml")).unwrap();
     gate.send(Signal::HUP);
     gate.wait_for_error("the file of routes is missing or has no route");
@@ -152,7 +156,8 @@ fn a_third_party_is_reached_where_a_route_says_so() {
     street.routes(&back);
     let gate = street.gate();
     let order = "ClOrdID=1|Symbol=EU|Side=BUY|TransactTime={now}|OrderQty=5|OrdType=LIMIT|Price=3";
-    // A sender cannot reach a target only by knowing its name.
+    // Without a matching route, a sender cannot reach a target by naming it in
+    // DeliverToCompID(128).
     street.trades(&format!(
         "wait\nsend D DeliverToCompID=VENUE|{order}\nexpect j BusinessRejectReason=3\n"
     ));
@@ -173,7 +178,7 @@ fn a_third_party_is_reached_where_a_route_says_so() {
     assert!(!order.contains("DeliverTo") && !order.contains("OTHER"), "{order}");
 }
 
-/// A program connected to the gateway's socket.
+/// A program that is connected to the gateway's socket, played by the test.
 pub(super) struct Port {
     pub(super) stream: UnixStream,
     lines: BufReader<UnixStream>,
@@ -238,7 +243,7 @@ fn a_program_takes_refuses_and_sends() {
     assert_eq!((&message["session"], &message["msg_type"]), (&DESK.into(), &"D".into()));
     assert!(message["fields"].as_array().unwrap().contains(&json!([55, "EU"])), "{message}");
     port.say(&json!({ "take": message["id"] }));
-    // The program sends an order for the desk.
+    // The program sends an order to the venue.
     let order = json!([
         [11, "p1"],
         [55, "EU"],
@@ -254,13 +259,13 @@ fn a_program_takes_refuses_and_sends() {
     port.say(&json!({ "refuse": { "id": report["id"], "reason": 0, "text": "not of ours" } }));
     port.say(&json!({ "send": { "ref": "x", "session": "NONE", "msg_type": "8", "fields": [] } }));
     assert_eq!(port.hears("error")["ref"], "x");
-    // A program that does not answer is disconnected, and its message is refused.
+    // If a program does not answer in time, it is disconnected and its message is refused.
     writeln!(client.commands, "buy 6 EU 30.5").unwrap();
     assert_eq!(port.hears("message")["msg_type"], "D");
     assert_eq!(port.hears("message"), Value::Null);
     gate.wait_for_error("a program was disconnected from its socket");
     client.wait_for("BusinessMessageReject(j)");
-    // The gateway serves the next program, and reports invalid lines.
+    // The gateway serves the next program, and answers invalid lines with an error.
     for (said, answered) in [
         ("{\"take\": 99}\n", "no message with id 99 is waiting for an answer"),
         ("nonsense\n", "expected"),
@@ -300,14 +305,15 @@ fn what_a_program_has_had_goes_to_nobody_else() {
     writeln!(client.commands, "buy 5 MUTE 30.5").unwrap();
     let mute = port.hears("message");
     client.wait_for("BusinessMessageReject(j)");
-    // A late answer is ignored, and never applies to a message of the next program.
+    // A late answer is ignored; it never applies to a message of the next program.
     let mut next = Port::new(&street);
     assert!(next.hears("hello").is_object());
     writeln!(client.commands, "buy 5 NEXT 30.5").unwrap();
     let other = next.hears("message");
     assert!(other["id"].as_u64() > mute["id"].as_u64(), "{other}");
     next.say(&json!({ "take": other["id"] }));
-    // The request for the next order shows that the previous one has been handled.
+    // The program receives the next order only after the gateway has processed its answer to the
+    // previous order.
     writeln!(client.commands, "buy 5 LAST 30.5").unwrap();
     assert!(next.hears("message").is_object());
     let args = ["print", "--one-line", "--type", "D", "VENUE-GATE/FIX.4.4-VENUE-GATE"];
@@ -402,7 +408,7 @@ fn wrong_routes_are_told_all_at_once() {
     assert!(check().err.contains("line 2"), "{:?}", check());
     street.routes("");
     assert!(check().err.contains("the file has no [[route]]"), "{:?}", check());
-    // All errors of the settings are reported too.
+    // The check reports the errors of the settings together with those of the routes.
     let wrong = fs::read_to_string(street.dir.path().join("gate.toml")).unwrap();
     let wrong = wrong.replace("keep_inbound = true", "keep_inbound = 3");
     fs::write(street.dir.path().join("gate.toml"), wrong).unwrap();

@@ -1,5 +1,6 @@
-//! Faults of `transfix run`: kills, silent programs, and targets that reject or are down. A fault
-//! of one target affects no other target. No message is lost, or duplicated without a mark.
+//! `transfix run` under faults: kills, silent programs, and targets that reject or are down. A
+//! fault of one target affects no other target. No message is lost, and none is duplicated without
+//! PossResend(97).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -12,7 +13,8 @@ use crate::command_line::gateway::{DESK, Port, Street, VENUE, session};
 use crate::command_line::run_in;
 use crate::command_line::running::Program;
 
-/// Returns the ClOrdID(11) of each order in a journal that meets this condition.
+/// Returns the ClOrdID(11) of each order in the journal `store` that meets the condition; an empty
+/// condition selects all.
 pub(super) fn orders(street: &Street, store: &str, condition: &str) -> Vec<String> {
     let mut args = vec!["print", "--one-line", "--type", "D", store];
     args.extend(["--where", condition].into_iter().filter(|_| !condition.is_empty()));
@@ -21,8 +23,8 @@ pub(super) fn orders(street: &Street, store: &str, condition: &str) -> Vec<Strin
     run.out.lines().filter_map(id).collect()
 }
 
-/// Returns the orders at the venue with their counts without PossResend(97), and checks that each
-/// count is at most one.
+/// Returns the ClOrdID(11)s at the venue, each with the number of arrivals without PossResend(97).
+/// Checks that this number is at most one.
 pub(super) fn at_the_venue(street: &Street) -> BTreeMap<String, u32> {
     let mut unmarked: BTreeMap<_, u32> = BTreeMap::new();
     for id in orders(street, AT_THE_VENUE, "") {
@@ -36,7 +38,7 @@ pub(super) fn at_the_venue(street: &Street) -> BTreeMap<String, u32> {
     unmarked
 }
 
-/// Returns a line of a file with an order.
+/// Returns an order as a line of a file that the gateway sends.
 fn order(id: &str) -> String {
     let fields = json!([
         [11, id],
@@ -53,8 +55,8 @@ fn order(id: &str) -> String {
 const AT_THE_DESK: &str = "DESK-GATE/FIX.4.4-DESK-GATE";
 pub(super) const AT_THE_VENUE: &str = "VENUE-GATE/FIX.4.4-VENUE-GATE";
 
-/// Returns the refused orders. BusinessMessageReject(j) contains the number of the order instead of
-/// ClOrdID(11).
+/// Returns the ClOrdID(11)s of the refused orders; a BusinessMessageReject(j) identifies its order
+/// by MsgSeqNum(34).
 pub(super) fn refused(street: &Street) -> BTreeSet<String> {
     let print = |kind| {
         let args = ["print", "--one-line", "--type", kind, AT_THE_DESK];
@@ -73,8 +75,8 @@ pub(super) fn refused(street: &Street) -> BTreeSet<String> {
     seqs.filter_map(|seq| by_seq.get(&seq).cloned()).collect()
 }
 
-/// Checks that each sent order is at the venue or was refused, and not both. An order that arrived
-/// twice must be marked.
+/// Checks that each sent order either arrived at the venue or was refused, but not both. A repeated
+/// order must have PossResend(97). Returns the number of sent orders.
 pub(super) fn nothing_is_lost(street: &Street) -> usize {
     let sent = orders(street, AT_THE_DESK, "");
     let arrived: BTreeSet<_> = at_the_venue(street).into_keys().collect();
@@ -87,7 +89,8 @@ pub(super) fn nothing_is_lost(street: &Street) -> usize {
     sent.len()
 }
 
-/// For each way to hand messages to the venue's session, logged on or not.
+/// The test runs for each way of passing messages to the venue's session: direct, queued, and
+/// stored without a logon.
 #[test]
 fn kills_under_load_lose_no_order_and_double_none_unmarked() {
     for (desk, to_venue) in [("", ""), ("", "send = 'queued'\n"), ("", "offline = 'store'\n")] {
@@ -100,7 +103,7 @@ fn kills_under_load_lose_no_order_and_double_none_unmarked() {
             (0..60 + 50 * round).for_each(|_| drop(street.venue.wait_for("<- NewOrderSingle(D)")));
             gate.send(Signal::KILL);
             drop(gate);
-            // On a new port the client would not find it: it logs out and arrives again.
+            // The client must log out and restart, because the restarted gateway has another port.
             writeln!(client.commands, "quit").unwrap();
             let _ = client.ended();
         }
@@ -110,8 +113,8 @@ fn kills_under_load_lose_no_order_and_double_none_unmarked() {
     }
 }
 
-/// The venue stops under load, and then the gateway is killed. Accepted messages are in the store;
-/// other messages are refused.
+/// The venue stops under load, then the gateway is killed. Messages that the gateway accepted are
+/// in the store; all others are refused.
 #[test]
 fn a_target_that_goes_away_before_a_kill_loses_nothing() {
     for (to_venue, refuses) in [("send = 'queued'\n", true), ("offline = 'store'\n", false)] {
@@ -138,8 +141,8 @@ fn a_target_that_goes_away_before_a_kill_loses_nothing() {
     }
 }
 
-/// Two sessions have messages open at a silent program, which occupy all threads. The desk still
-/// trades.
+/// A silent program has open messages of two sessions, which block all their threads. The desk's
+/// session still trades.
 #[test]
 fn a_program_that_says_nothing_holds_up_its_own_sessions_alone() {
     let street = Street::new();
@@ -169,7 +172,7 @@ fn a_program_that_says_nothing_holds_up_its_own_sessions_alone() {
         others.push((other, port.hears("message")["id"].clone()));
     }
     street.trades("wait\nbuy 5 EU 30.5\nexpect 8 ExecType=NEW\n");
-    // The late answer of the program counts.
+    // The program answers late, but the answer is still valid.
     port.say(&json!({ "refuse": { "id": others[0].1, "text": "too late" } }));
     others[0].0.wait_for("too late");
     port.say(&json!({ "take": others[1].1 }));
@@ -181,8 +184,8 @@ fn a_program_that_says_nothing_holds_up_its_own_sessions_alone() {
     assert_eq!(gate.ended().0, Some(0));
 }
 
-/// The program writes without reading: the gateway waits at most `answer_ms` for its lines, and
-/// other sessions trade.
+/// A program writes but does not read. The gateway waits at most `answer_ms` for the program to
+/// read, and other sessions trade meanwhile.
 #[test]
 fn a_program_that_does_not_read_is_cut_off() {
     let street = Street::new();
@@ -206,7 +209,7 @@ fn a_program_that_does_not_read_is_cut_off() {
     assert!(next.hears("hello").is_object());
 }
 
-/// The reject refers to the number that the desk used.
+/// A reject by the target is forwarded with the MsgSeqNum(34) that the desk used.
 #[test]
 fn who_sent_it_hears_that_the_target_rejects_it() {
     let street = Street::with("validate = false\n", "");
@@ -215,7 +218,8 @@ fn who_sent_it_hears_that_the_target_rejects_it() {
          [[route]]\nfrom = ['{VENUE}']\nto = ['{DESK}']\n"
     ));
     let _gate = street.gate();
-    // The gateway refuses this message, so the numbers of desk and venue differ from here on.
+    // The gateway refuses this message, so that the sequence numbers of desk and venue differ
+    // afterwards.
     let order = "ClOrdID=1|Symbol=EU|TransactTime={now}|OrderQty=5|OrdType=LIMIT|Price=3";
     street.trades(&format!(
         "wait\nsend U1 Text=nobody\nexpect j BusinessRejectReason=3|RefSeqNum=2\n\
@@ -228,7 +232,8 @@ fn who_sent_it_hears_that_the_target_rejects_it() {
     assert!(rejects.contains("rejected by VENUE: "), "{rejects}");
 }
 
-/// The program gets the reject with its own reference, after the line that confirms the send.
+/// A program gets the reject of its message with its own reference, after the line that confirms
+/// the sending.
 #[test]
 fn a_program_hears_that_the_target_rejects_what_it_sent() {
     let street = Street::new();
@@ -274,7 +279,7 @@ fn fields_are_set_removed_and_choose_the_target() {
          [[file]]\nname = 'one'\npath = 'one.jsonl'\n[[file]]\nname = 'two'\npath = 'two.jsonl'\n\
          [[file]]\nname = 'all'\npath = 'all.jsonl'\n"
     ));
-    // A crash left half a line.
+    // The file ends with half a line, as a crash may leave it.
     fs::write(dir.join("one.jsonl"), "{\"session\": \"x\"}\n{\"half").unwrap();
     let mut gate = street.gate();
     let mut orders = String::new();
@@ -306,8 +311,8 @@ fn fields_are_set_removed_and_choose_the_target() {
     assert_eq!(gate.ended().0, Some(0));
 }
 
-/// The lines of a file are sent once, in order. After a kill, the first line is marked as a
-/// possible repetition; after an orderly stop, no line is marked.
+/// The lines of a file are sent once, in order. After a kill, the first line may be repeated and
+/// has PossResend(97); after a normal stop, no line has PossResend(97).
 #[test]
 fn a_file_is_sent_once() {
     let street = Street::new();
@@ -347,10 +352,11 @@ fn a_file_is_sent_once() {
     wait("\"f\"");
     let unmarked = at_the_venue(&street);
     assert!(unmarked.keys().eq(["a", "b", "c", "d", "e", "f"]), "{unmarked:?}");
-    // The kill came before or after the position of `d` was stored.
+    // The kill happened either before or after the position of the line `d` was stored.
     let marked = orders(&street, AT_THE_VENUE, "97=Y");
     assert!(marked == ["d"] || marked == ["c"], "{marked:?}");
-    // The sent lines are missing, so the gateway cannot know if this is a new file.
+    // The sent lines are no longer in the file, so the gateway cannot distinguish the file from a
+    // new file.
     fs::write(dir.join("orders.jsonl"), format!("{}\n", order("g")).repeat(20)).unwrap();
     gate.wait_for_error("the part of the file that was sent is missing or changed");
     assert!(!orders(&street, AT_THE_VENUE, "").contains(&"g".to_owned()));
@@ -358,7 +364,7 @@ fn a_file_is_sent_once() {
     assert!(reports.lines().count() >= 5, "{reports}");
 }
 
-/// The template's routes serve each client.
+/// A route for a template serves each session of the template.
 #[test]
 fn counterparties_of_a_template_are_bridged() {
     let street = Street::new();
@@ -377,8 +383,7 @@ fn counterparties_of_a_template_are_bridged() {
     street.trades("wait\nbuy 5 EU 30.5\nexpect 8 ExecType=NEW\n");
 }
 
-/// A failed start leaves no socket file behind, and does not remove the socket of a running
-/// gateway.
+/// A failed start leaves no socket file, and does not remove the socket file of a running gateway.
 #[test]
 fn a_socket_belongs_to_one_gateway() {
     let street = Street::new();
@@ -405,8 +410,8 @@ fn a_socket_belongs_to_one_gateway() {
     assert!(names.filter(|name| name.starts_with('.')).count() == 0);
 }
 
-/// The file cannot be written for a while: the sender is informed, the log has one line, and later
-/// messages are written to the file again.
+/// While a file cannot be written, messages for the file are refused and the log has one line.
+/// Later messages are written again.
 #[test]
 fn a_file_that_cannot_be_written_refuses_and_heals() {
     let street = Street::new();
@@ -418,7 +423,7 @@ fn a_file_that_cannot_be_written_refuses_and_heals() {
     ));
     let mut gate = street.gate();
     let send = |answer: &str| street.trades(&format!("wait\nbuy 5 EU 30.5\n{answer}\nlogout\n"));
-    // The answer to the second message shows that the order has been handled.
+    // The reject of the second message shows that the gateway has processed the order before it.
     let written = "send B Headline=x|NoLinesOfText=1|Text=x\nexpect j RefMsgType=B";
     send(written);
     fs::rename(dir.join("out"), dir.join("away")).unwrap();
@@ -433,7 +438,8 @@ fn a_file_that_cannot_be_written_refuses_and_heals() {
     assert_eq!((lines("away/all.jsonl"), lines("out/all.jsonl")), (1, 1));
 }
 
-/// A desk that resets daily begins each day with the same number, and often with the same request.
+/// After a daily reset, the first message has the same number and often the same content as the day
+/// before; the gateway treats it as a new message.
 #[test]
 fn the_same_message_after_a_reset_is_another_one() {
     let street = Street::new();
@@ -458,8 +464,8 @@ fn the_same_message_after_a_reset_is_another_one() {
     drop(gate);
 }
 
-/// A message is stored for a desk that resets its numbers at the next logon. The message is never
-/// sent, and the log reports the loss.
+/// A stored message for a desk that resets its numbers at the next logon is never sent; the log
+/// reports the loss.
 #[test]
 fn what_a_reset_takes_from_the_store_is_told() {
     let street = Street::new();
@@ -482,7 +488,8 @@ fn what_a_reset_takes_from_the_store_is_told() {
     gate.wait_for_error("messages were not sent");
 }
 
-/// A data field may contain the delimiter, in forwarded messages and in messages of a program.
+/// The value of a data field may contain the delimiter, in forwarded messages and in messages of a
+/// program.
 #[test]
 fn fields_of_data_pass_with_all_their_bytes() {
     let street = Street::new();
@@ -511,7 +518,8 @@ fn fields_of_data_pass_with_all_their_bytes() {
     assert!(shown.contains("EncodedTextLen (354): 5"), "{shown}");
 }
 
-/// If the position cannot be stored, the next line waits. The sent line is answered once.
+/// If the position in the file cannot be stored, the next line is not sent, and the sent line is
+/// answered only once.
 #[test]
 fn a_position_that_cannot_be_kept_repeats_nothing() {
     let street = Street::new();
@@ -525,7 +533,7 @@ fn a_position_that_cannot_be_kept_repeats_nothing() {
     fs::create_dir(&in_the_way).unwrap();
     fs::write(dir.join("orders.jsonl"), format!("{}\n{}\n", order("a"), order("b"))).unwrap();
     gate.wait_for_error("a file cannot be sent");
-    // Long enough for several looks at the file.
+    // During this pause the gateway examines the file several times.
     street.trades("wait\npause 0.5\n");
     let answers = || fs::read_to_string(dir.join("orders.jsonl.answers")).unwrap();
     assert_eq!(answers().lines().count(), 1, "{}", answers());
@@ -538,8 +546,8 @@ fn a_position_that_cannot_be_kept_repeats_nothing() {
     assert_eq!(orders(&street, AT_THE_VENUE, "97=Y"), [""; 0]);
 }
 
-/// The gateway waits for the program that had the message and disconnected: the message goes to no
-/// other target.
+/// If a program disconnects after it received a message, the gateway waits for that program, and
+/// offers the message to no other target.
 #[test]
 fn a_message_that_is_offered_again_stays_with_whom_may_have_it() {
     let street = Street::with("unavailable = { retries = 1000, delay_ms = 50 }\n", "");
@@ -556,7 +564,7 @@ fn a_message_that_is_offered_again_stays_with_whom_may_have_it() {
     writeln!(client.commands, "buy 5 EU 30.5").unwrap();
     assert!(port.hears("message")["poss_resend"].is_null());
     drop(port);
-    // Long enough for several offers.
+    // During this pause the gateway offers the message several times.
     writeln!(client.commands, "pause 0.5").unwrap();
     writeln!(client.commands, "help expect").unwrap();
     client.wait_for("expect");
@@ -574,8 +582,8 @@ fn a_message_that_is_offered_again_stays_with_whom_may_have_it() {
     assert_eq!(orders(&street, AT_THE_VENUE, ""), [""; 0]);
 }
 
-/// The venue checks the order of fields: header fields come first. The targets include the sender,
-/// which is skipped.
+/// Fields that a route sets are in the right order: the venue rejects header fields after the body.
+/// The sender is among the targets and is skipped.
 #[test]
 fn fields_that_are_set_have_their_place() {
     let street = Street::new();
@@ -595,7 +603,8 @@ fn fields_that_are_set_have_their_place() {
     assert!(order.contains("Account=HOUSE") && order.contains("Text=ours"), "{order}");
 }
 
-/// The program gets the BusinessMessageReject(j) too, and no other target does.
+/// A BusinessMessageReject(j) for a message of a program goes to that program, and to no other
+/// target.
 #[test]
 fn a_program_hears_that_its_message_is_not_supported() {
     let street = Street::new();

@@ -1,4 +1,4 @@
-//! `transfix run` is killed under load and restarted while a venue is down. A message that a venue
+//! `transfix run` is killed under load, and restarted while a venue is down. A message that a venue
 //! has received is not refused, and goes to no other venue. A message that no venue has received is
 //! not lost. `TRANSFIX_KILLS=n` sets the number of kills in each test.
 
@@ -22,19 +22,20 @@ fn rounds() -> impl Iterator<Item = usize> {
     (0..kills.unwrap_or(ROUNDS)).map(|round| round % ROUNDS)
 }
 
-/// A second venue next to the venue of the street.
+/// A second venue, next to the venue of the `Street`.
 struct Other {
     address: String,
     program: Option<Program>,
 }
 
 impl Other {
-    /// Starts a second venue, and adds a session for it to the gateway.
+    /// Starts a second venue, and adds a session to this venue to the gateway's settings.
     fn new(street: &Street) -> Self {
         let mut other = Self { address: "127.0.0.1:0".to_owned(), program: None };
         other.start(street);
         let gate_toml = street.dir.path().join("gate.toml");
-        // The street looks for its own venue's address at the end of the file.
+        // The new session is inserted at the beginning, because `Street` expects its own venue's
+        // address at the end of the file.
         let gate = fs::read_to_string(&gate_toml).unwrap();
         let own = session("initiator", "GATE", "OTHER", &other.address) + POWER;
         fs::write(gate_toml, own + &gate).unwrap();
@@ -56,7 +57,8 @@ impl Other {
     }
 }
 
-/// Starts the gateway, and waits for the logons of these sessions.
+/// Starts the gateway, waits until these sessions are logged on, and writes the settings of the
+/// client.
 fn gate(street: &Street, logons: &[&str]) -> Program {
     let gate = Program::start(&street.dir, &["run", "gate.toml"]);
     let (mut address, mut left) = (None, logons.to_vec());
@@ -70,7 +72,7 @@ fn gate(street: &Street, logons: &[&str]) -> Program {
     gate
 }
 
-/// Sends orders, and kills the gateway when some of them have reached the venue.
+/// Sends orders, and kills the gateway when `orders` of them have reached the venue.
 fn kill_under_load(street: &Street, gate: Program, orders: usize) {
     let mut client = Program::start(&street.dir, &["connect", "client.toml", "--quiet"]);
     client.wait_for("logged on");
@@ -82,7 +84,7 @@ fn kill_under_load(street: &Street, gate: Program, orders: usize) {
     let _ = client.ended();
 }
 
-/// Starts a client that logs on and sends one more order, after the resent ones.
+/// Starts a client that logs on, has its orders resent, and sends one more order.
 fn client_again(street: &Street) -> Program {
     let mut client = Program::start(&street.dir, &["connect", "client.toml"]);
     client.wait_for("logged on");
@@ -161,7 +163,7 @@ fn what_one_of_all_venues_has_is_held_for_the_others() {
         writeln!(client.commands, "burst 400 2000").unwrap();
         let count = 40 + 30 * round;
         (0..count).for_each(|_| drop(street.venue.wait_for("<- NewOrderSingle(D)")));
-        // One of the two venues stops under load first.
+        // The second venue stops under load before the gateway is killed.
         other.kill();
         running.wait_for(&format!("{OTHER} ended"));
         running.send(Signal::KILL);

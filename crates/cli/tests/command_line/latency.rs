@@ -1,4 +1,4 @@
-//! `transfix logs --latency`: the pairs of requests and answers, and the reported times.
+//! `transfix logs --latency` pairs requests with their answers, and reports the times between them.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use transfix_testkit::temp::TempDir;
 
 use crate::command_line::logs::{between, logs, message};
 
-/// Returns a log line with a message, at this time in milliseconds after 09:28.
+/// Returns a log line with this message; the time is 09:28 plus `ms` milliseconds.
 fn at(ms: u32, message: &[u8]) -> Vec<u8> {
     let time = format!("20261121-09:28:{:02}.{:03}000000 : ", ms / 1000, ms % 1000);
     [time.as_bytes(), message, b"\n"].concat()
@@ -20,11 +20,11 @@ fn report(seq: u32, id: &str) -> Vec<u8> {
     between("B", "A", "8", seq, &format!("37=x|11={id}|17={seq}|150=0|39=0|55=EU|54=1|"))
 }
 
-/// Returns the rows of `--latency --csv`: ID, answer, nanoseconds.
+/// Returns the rows of `--latency --csv`: ClOrdID(11), MsgType(35) of the answer, and nanoseconds.
 fn latencies(dir: &TempDir, args: &str) -> Vec<[String; 3]> {
     let run = logs(dir, &format!("--latency --csv ClOrdID,answer,latency_ns {args}"));
     assert!(run.out.starts_with("ClOrdID,answer,latency_ns\n"), "{run:?}");
-    // The exit code is 1 if no request has an answer.
+    // The command fails with exit code 1 if no request has an answer.
     let has_answer = run.out.lines().skip(1).any(|line| !line.ends_with(",,"));
     assert_eq!(run.code, i32::from(!has_answer), "{run:?}");
     let row = |line: &str| -> [String; 3] {
@@ -150,7 +150,7 @@ fn what_counts_as_a_request_and_what_does_not_answer_it() {
     ]);
 }
 
-/// The answers are in another file, which sorts first by name.
+/// Answers are found in another file, even if that file comes first by name.
 #[test]
 fn requests_and_answers_in_files_of_their_own() {
     let dir = TempDir::new();
@@ -162,7 +162,7 @@ fn requests_and_answers_in_files_of_their_own() {
     write("a.out.log", &[at(1, &order(2, "a")), at(3, &order(3, "b")), at(4, &order(4, "c"))]);
     let expected = rows([("a", NEW, "1000000"), ("b", NEW, "0"), ("c", NEW, "5000000")]);
     assert_eq!(latencies(&dir, "."), expected);
-    // A log and its copy are two logs, each with its own answers.
+    // A copied log counts as a separate log; its requests are paired with its own answers.
     fs::create_dir(dir.path().join("copy")).unwrap();
     write("copy/a.in.log", &[at(7, &report(2, "a"))]);
     write("copy/a.out.log", &[at(1, &order(2, "a"))]);
@@ -173,7 +173,7 @@ fn requests_and_answers_in_files_of_their_own() {
     let lines: Vec<_> = run.out.lines().map(str::trim_start).collect();
     assert!(lines[1].starts_with("FIX.4.4:A->B  out  NewOrderSingle(D)         3"), "{run:#?}");
     assert!(lines[2].ends_with("copy/a") && lines[3].starts_with("all "), "{run:#?}");
-    // The options filter requests, and never answers.
+    // Filter options select requests, never answers.
     assert_eq!(latencies(&dir, "--out --where ClOrdID=c ."), rows([("c", NEW, "5000000")]));
     let run = logs(&dir, "--latency --in .");
     assert_eq!((run.code, &*run.out), (1, ""), "{run:?}");
@@ -187,7 +187,7 @@ fn percentiles_the_slowest_and_those_without_an_answer() {
         let id = format!("N{n}");
         log.extend(at(0, &order(n, &id)));
         log.extend(at(n, &report(n, &id)));
-        // The clock goes back before the next message.
+        // The clock is set back before the next message.
     }
     log.extend(at(0, &order(1001, "lost")));
     fs::write(dir.path().join("a.log"), &log).unwrap();
@@ -213,7 +213,7 @@ fn percentiles_the_slowest_and_those_without_an_answer() {
     assert!(run.err.contains("1000 requests answered, 1 without an answer"), "{run:?}");
     let all = latencies(&dir, "a.log");
     assert_eq!((all.len(), &*all[1000][0], &*all[1000][2]), (1001, "lost", ""));
-    // Masked values are masked here too, and two IDs remain distinct.
+    // Masked IDs are shown as stars, but two different IDs remain distinguishable.
     let run = logs(&dir, "--latency --limit 1 --mask 11 a.log");
     assert!(!run.out.contains("N1000") && run.out.contains("*****"), "{run:?}");
 }
@@ -230,7 +230,7 @@ fn what_cannot_be_measured_is_counted_and_said() {
             [at(1, &order(2, "a")), at(2, &order(3, "a")), at(0, &report(2, "z"))].concat(),
             "1 request not measured: PossDupFlag(43)=Y, or the ClOrdID(11) of a",
         ),
-        // Like a store that keeps only sent messages.
+        // A log with sent messages only, like a store without `keep_inbound`.
         (
             [at(1, &order(2, "a")), at(2, &order(3, "b"))].concat(),
             "2 requests not measured: the log has no answers of this counterparty",

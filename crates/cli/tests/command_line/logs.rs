@@ -1,4 +1,5 @@
-//! `transfix logs`: the messages found, the log formats, and the output.
+//! `transfix logs` finds messages in all supported log formats, and prints them in all output
+//! forms.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -33,7 +34,7 @@ pub(super) fn between(
     out
 }
 
-/// Returns the lines of a log, one second apart.
+/// Returns log lines with these messages; their times are one second apart.
 fn lines(messages: &[Vec<u8>]) -> Vec<u8> {
     let line = |(second, message): (usize, &Vec<u8>)| {
         let time = format!("20261121-09:28:{second:02}.000000000 : ");
@@ -57,7 +58,7 @@ fn orders() -> Vec<Vec<u8>> {
             "11=three|453=2|448=DESK|447=D|452=1|448=TRADER|447=D|452=11|55=EU|54=1|38=5|40=1|",
         ),
         message("8", 5, "37=x|11=one|17=1|150=8|39=8|55=EU|54=1|151=0|14=0|6=0|58=no limit|"),
-        // This value looks like fields.
+        // The value of RawData(96) contains text that looks like fields.
         message("B", 6, "148=h|33=1|58=t|95=18|96=44=1|11=inner|55=U|"),
         message("0", 7, "112=PING|"),
     ]
@@ -68,7 +69,7 @@ pub(super) fn logs(dir: &TempDir, args: &str) -> Run {
     run_in(dir.path(), &[&["logs"], &args[..]].concat(), b"")
 }
 
-/// Checks that the condition matches `expected` messages, for each delimiter of the log.
+/// Checks, for each delimiter, that `condition` matches `expected` messages of the log.
 fn check(dir: &TempDir, condition: &[&str], expected: usize) {
     for file in ["soh.log", "pipe.log", "semicolon.log", "caret.log", "-"] {
         let args = [&["logs", "--count"], condition, &[file]].concat();
@@ -101,14 +102,14 @@ fn conditions_in_logs_of_each_delimiter() {
         ("OrderQty<1000", 2),
         ("Side=BUY", 3),
         ("Side!=BUY", 1),
-        // Any entry of a group may match.
+        // An entry of a group is enough to meet a condition.
         ("PartyID=TRADER", 1),
         ("PartyRole=11", 1),
         ("Text~limit", 1),
         ("SendingTime<=20261121-09:28:03", 2),
         ("BeginString=FIX.4.4", 6),
         ("CheckSum~", 6),
-        // Text within a value of RawData(96).
+        // Text within the value of RawData(96) meets no condition.
         ("ClOrdID=inner", 0),
         ("RawData~inner", 1),
         ("OrdStatus=REJECTED", 1),
@@ -131,7 +132,7 @@ fn other_choices() {
     check(&dir, &["--seq", "6.."], 2);
     check(&dir, &["--seq", "..2"], 1);
     check(&dir, &["--seq", "7"], 1);
-    // The time of the line counts, not the time of the message.
+    // The time of the log line is compared, not SendingTime(52).
     check(&dir, &["--from", "20261121-09:28:01", "--to", "20261121-09:28:02"], 2);
     check(&dir, &["--session", "A-B"], 6);
     check(&dir, &["--session", "FIX.4.4-B-A"], 6);
@@ -162,7 +163,7 @@ fn what_is_wrong_with_a_call_is_said() {
         assert_eq!((run.code, &*run.out), (2, ""), "{args}: {run:?}");
         assert!(run.err.contains(expected), "{args}: {run:?}");
     }
-    // An unreadable file does not affect the other files.
+    // If one file cannot be read, the other files are still searched.
     let run = logs(&dir, "--count none.log soh.log");
     assert_eq!((run.code, &*run.out), (2, "6\n"), "{run:?}");
 }
@@ -186,7 +187,7 @@ fn forms_of_output() {
         20261121-09:28:02.000000000,,FIX.4.4:A->B,three,DESK TRADER,\n\
         20261121-09:28:03.000000000,,FIX.4.4:A->B,one,,no limit\n";
     assert_eq!(csv, expected);
-    // The message has the form that `convert` writes, and can be converted back.
+    // The JSON has the form that `convert` writes, so that `convert` can restore the message.
     let json = logs(&dir, "--json soh.log").out;
     let converted = run_in(dir.path(), &["convert", "--to", "json", "soh.log"], b"").out;
     assert_eq!(json.lines().count(), 6, "{json}");
@@ -214,11 +215,11 @@ fn messages_around_those_that_are_found() {
     assert_eq!(run.out.lines().count(), 2, "{run:?}");
     let run = logs(&dir, "-C 1 --where 34=2 --raw soh.log pipe.log");
     assert_eq!(run.out.lines().filter(|line| *line == "--").count(), 1, "{run:?}");
-    // Overlapping context is shown once.
+    // Where the contexts of two matches overlap, each line is shown once.
     let run = logs(&dir, "-C 2 --type D soh.log");
     let marks: Vec<_> = run.out.lines().map(|line| &line[..2]).collect();
     assert_eq!(marks, ["> ", "> ", "> ", "  ", "  "], "{run:?}");
-    // The last match is still followed by its context.
+    // With a limit, the context after the last match is still shown.
     let run = logs(&dir, "-C 1 -n 1 --type D soh.log");
     assert_eq!(run.out.lines().count(), 2, "{run:?}");
 }
@@ -236,7 +237,7 @@ fn secrets_are_stars() {
         let run = logs(&dir, &format!("{form}--type A --unmasked a.log"));
         assert!(run.out.contains("hush"), "{run:?}");
     }
-    // Conditions compare the unmasked values.
+    // Conditions are checked against unmasked values.
     assert_eq!(logs(&dir, "--count --where Username=me a.log").out, "1\n");
     let order = message("8", 3, "37=O1|11=one|17=1|150=0|39=0|55=EU|54=1|151=5|14=0|6=0|");
     fs::write(dir.path().join("b.log"), lines(&[order])).unwrap();
@@ -244,7 +245,7 @@ fn secrets_are_stars() {
     assert!(!run.out.contains("O1") && run.out.contains("one"), "{run:?}");
 }
 
-/// Writes a log with two messages, one per direction, under this name and in this format.
+/// Writes a log with one message in each direction; `line` formats a line of the log.
 fn log_of(name: &str, dir: &TempDir, line: impl Fn(&str, &str) -> String, delimiter: &str) {
     let text = |sender: &str, target: &str, seq| {
         let bytes = between(sender, target, "0", seq, "112=x|");
@@ -261,7 +262,7 @@ fn logs_of_other_engines() {
     let long = |way: &str| if way == "in" { "incoming" } else { "outgoing" };
     let file = "FIX.4.4-ME-YOU.messages.current.log";
     log_of(file, &dir, |_, text| format!("20261121-09:28:25.623118000 : {text}\n"), "\x01");
-    // QuickFIX/J without times.
+    // Logs of QuickFIX/J may have no times.
     log_of("FIX.4.4-ME-YOU.messages.log", &dir, |_, text| format!("{text}\n"), "\x01");
     let go = "FIX.4.4-ME-YOU.messages.backup.1.log";
     log_of(go, &dir, |_, text| format!("2026/11/21 09:28:25.623118 {text}\n"), "\x01");
@@ -288,7 +289,7 @@ fn logs_of_other_engines() {
         let run = logs(&dir, &format!("--count --from {from} {name}"));
         assert_eq!(run.out, format!("{expected}\n"), "{name}: {run:?}");
     }
-    // FIX Antenna has a file for each direction.
+    // FIX Antenna writes a separate file for each direction.
     let line = |seq| {
         let bytes = String::from_utf8(between("ME", "YOU", "0", seq, "")).unwrap();
         format!("20261121-09:28:25.623 - {bytes}\n")
@@ -297,14 +298,15 @@ fn logs_of_other_engines() {
     fs::write(dir.path().join("ME-YOU.out"), line(2) + &line(3)).unwrap();
     assert_eq!(logs(&dir, "--count --in ME-YOU.in ME-YOU.out").out, "1\n");
     assert_eq!(logs(&dir, "--count --out ME-YOU.in ME-YOU.out").out, "2\n");
-    // Nothing in the log names the direction.
+    // The log has no information about the direction.
     log_of("plain.txt", &dir, |_, text| format!("{text}\n"), "|");
     let run = logs(&dir, "--in plain.txt");
     assert_eq!((run.code, &*run.out), (1, ""), "{run:?}");
     assert!(run.err.contains("2 messages left out: neither the log nor its name shows"), "{run:?}");
 }
 
-/// Returns the time, direction and session of each line, if the log contains them.
+/// Returns time, direction and session of each message as JSON; null if the log does not contain
+/// the value.
 fn origins(dir: &TempDir, args: &str) -> Vec<[Value; 3]> {
     let run = logs(dir, &format!("--json {args}"));
     let line = |line: &str| -> [Value; 3] {
@@ -329,25 +331,26 @@ fn json_has_what_each_log_tells_of_a_message() {
     let line = |way: &str, text: &str| format!("20261121-09:28:25.623 {way} : {text}\n");
     log_of("words.log", &dir, line, "\x01");
     assert_eq!(origins(&dir, "words.log"), both(Some("20261121-09:28:25.623000000")));
-    // QuickFIX/J without times: the time is SendingTime(52).
+    // The log has no times, so SendingTime(52) is the time of the message.
     let j = "FIX.4.4-ME-YOU.messages.log";
     log_of(j, &dir, |_, text| format!("{text}\n"), "\x01");
     let times: Vec<_> = origins(&dir, j).into_iter().map(|[time, ..]| time).collect();
     assert_eq!(times, [1, 2].map(|n| json!(format!("20261121-09:28:0{n}.000000000"))));
-    // A capture does not name its owner: the sender of each message comes first.
+    // A capture does not show whose log it is, so the session's name begins with the sender.
     log_of("plain.txt", &dir, |_, text| format!("{text}\n"), "|");
     let told: Vec<_> =
         origins(&dir, "plain.txt").into_iter().map(|[_, way, at]| [way, at]).collect();
     let expected = [[json!(null), json!(ours)], [json!(null), json!("FIX.4.4:YOU->ME")]];
     assert_eq!(told, expected);
-    // A message without CompIDs, SendingTime(52) or log line, and a line without a message.
+    // The first line has a message without CompIDs and SendingTime(52), and the second line has no
+    // message.
     fs::write(dir.path().join("bare.log"), "8=FIX.4.4|9=5|35=0|10=163|\n").unwrap();
     assert_eq!(origins(&dir, "bare.log"), [[json!(null), json!(null), json!(null)]]);
     let strange = "20261121-09:28:25 in : 8=FIX.4.4|9=5|49=A|10=163|\n";
     fs::write(dir.path().join("strange.log"), strange).unwrap();
     let expected = [[json!("20261121-09:28:25.000000000"), json!("in"), json!(null)]];
     assert_eq!(origins(&dir, "strange.log"), expected);
-    // A journal, whose records contain the direction.
+    // The records of a journal contain the direction.
     let (mut store, _) = FileStore::open(&dir.path().join("store"), Options::default(), 0).unwrap();
     let [sent, received] = [("ME", "YOU"), ("YOU", "ME")].map(|(a, b)| between(a, b, "0", 1, ""));
     let kind = store::Kind::Application;
@@ -357,7 +360,8 @@ fn json_has_what_each_log_tells_of_a_message() {
     assert_eq!(origins(&dir, "store"), both(Some("19700101-00:00:00.000000005")));
 }
 
-/// Two sessions of QuickFIX C++ 1.15.1 wrote this log: one skips numbers, the other requests them.
+/// This log was written by two sessions of QuickFIX C++ 1.15.1: one skips numbers, the other
+/// requests them.
 #[test]
 fn a_log_that_quickfix_has_written() {
     let dir = TempDir::new();
@@ -378,7 +382,7 @@ fn a_log_that_quickfix_has_written() {
     ] {
         let run = logs(&dir, &format!("--count {args} {place}"));
         assert_eq!(run.out, format!("{expected}\n"), "{args}: {run:?}");
-        // The event log has no messages.
+        // The event log of QuickFIX contains no messages, which is reported.
         let note =
             run.err.lines().filter(|line| line.contains("event.current.log: contains no FIX"));
         assert_eq!((note.count(), run.err.lines().count()), (1, 1), "{args}: {run:?}");
@@ -408,10 +412,10 @@ fn damage_is_counted_and_nothing_is_left_out_in_silence() {
     let dir = TempDir::new();
     let all = orders();
     let mut log = lines(&all);
-    // Changes one byte of the second order.
+    // A byte of the second order is changed.
     let at = memfind(&log, b"11=two");
     log[at + 3] = b'T';
-    // A line of megabytes without a message, and a truncated last line.
+    // A line of 5 MiB without a message, followed by a truncated last line.
     log.extend(std::iter::repeat_n(b'x', 5 << 20));
     log.extend(b"\r\n");
     log.extend(&lines(&all[..1])[..60]);
@@ -424,7 +428,7 @@ fn damage_is_counted_and_nothing_is_left_out_in_silence() {
         assert!(run.err.contains("CheckSum(10) differs"), "{run:?}");
         assert!(run.err.contains("line 8, byte") && run.err.contains("ends within"), "{run:?}");
     }
-    // Garbled messages are reported even if the type filter does not match them.
+    // Garbled messages are reported, whatever types are selected.
     let run = logs(&dir, "--count --type 0 a.log");
     assert_eq!((run.code, &*run.out), (0, "1\n"), "{run:?}");
     assert!(run.err.starts_with("2 garbled:"), "{run:?}");
@@ -433,13 +437,13 @@ fn damage_is_counted_and_nothing_is_left_out_in_silence() {
         shown.contains("  note: CheckSum(10) differs from the sum of the bytes: New"),
         "{shown}"
     );
-    // A message of megabytes.
+    // A message of 3 MiB is found.
     let text = "y".repeat(3 << 20);
     let long = lines(&[message("B", 9, &format!("148=h|33=1|58={text}|"))]);
     fs::write(dir.path().join("long.log"), [long, lines(&all)].concat()).unwrap();
     assert_eq!(logs(&dir, "--count long.log").out, "7\n");
     assert_eq!(logs(&dir, "--count --text yyyy long.log").out, "1\n");
-    // Lines that end with CRLF.
+    // Lines may end with CRLF.
     let windows: Vec<u8> =
         lines(&all).split(|b| *b == b'\n').collect::<Vec<_>>().join(&b"\r\n"[..]);
     for delimiter in ["\x01", "|", "^A"] {
@@ -473,7 +477,7 @@ fn files_of_other_programs() {
         assert_eq!((run.code, &*run.out), (code, ""), "{name}: {run:?}");
         assert!(run.err.starts_with(expected), "{name}: {run:?}");
     }
-    // A directory without readable files.
+    // A directory without readable files is an error.
     fs::create_dir(dir.path().join("none")).unwrap();
     write("none/notes", b"8=FIX");
     let run = logs(&dir, "none");
@@ -490,13 +494,14 @@ fn files_of_other_programs() {
     assert!(run.err.contains("skipped 1 other file in the directories"), "{run:?}");
 }
 
-/// The name of a closed log.
+/// The file name of a closed protocol log.
 const CLOSED: &str = "a.in.20261121-092825.000.log";
 
-/// Returns a zstd frame (RFC 8878) that contains these bytes in one raw block.
+/// Returns these bytes as a zstd frame (RFC 8878) with a single uncompressed block.
 fn zstd_frame(bytes: &[u8]) -> Vec<u8> {
     let count = u32::try_from(bytes.len()).unwrap();
-    // A single segment with a size of four bytes, followed by the only block, which is marked last.
+    // The frame header declares one segment with a size of four bytes; the following block is
+    // marked as the last.
     let block = (count << 3 | 1).to_le_bytes();
     [&[0x28, 0xb5, 0x2f, 0xfd, 0xa0], &count.to_le_bytes()[..], &block[..3], bytes].concat()
 }
@@ -539,7 +544,7 @@ fn the_life_of_an_order() {
         message("D", 3, "11=other|55=EU|54=1|38=100|40=2|44=30|"),
         message("G", 4, "11=C2|41=C1|37=O1|55=EU|54=1|38=200|40=2|44=31|"),
         message("F", 6, "11=C3|41=C2|55=EU|54=1|"),
-        // A message about several orders does not link those orders.
+        // The orders in a list are not linked to each other by their common message.
         message("E", 8, "66=L|73=2|11=C3|67=1|55=EU|54=1|11=other|67=2|55=EU|54=1|"),
     ];
     let theirs = [
@@ -549,7 +554,7 @@ fn the_life_of_an_order() {
         report(6, "37=O1|11=C2|17=E4|150=F|39=1|55=EU|54=1|38=200|32=50|31=31|151=150|14=50|6=31|"),
         report(7, "37=O1|11=C3|41=C2|17=E5|150=4|39=4|55=EU|54=1|38=200|151=0|14=50|6=31|"),
     ];
-    // The later file comes first, and contains the link to the earlier one.
+    // The file with later messages is read first; its message links to the earlier ClOrdID(11).
     let plain = |messages: &[Vec<u8>]| messages.join(&b"\n"[..]);
     fs::write(dir.path().join("FIX.4.4-A-B.out.log"), plain(&mine)).unwrap();
     fs::write(dir.path().join("FIX.4.4-A-B.in.log"), plain(&theirs)).unwrap();
@@ -568,7 +573,7 @@ fn the_life_of_an_order() {
             ("out", "NewOrderList(E)", "C3"),
         ];
         assert_eq!(lines.len(), expected.len() + 1, "{id}: {run:#?}");
-        // Two messages have the same second: each log keeps its own order.
+        // Messages of the same second keep the order of their log.
         let mut rest: Vec<&str> = lines[1..].to_vec();
         for (way, name, id) in expected {
             let at = rest.iter().position(|line| line.contains(id) && line.contains(name));
@@ -586,11 +591,11 @@ fn the_life_of_an_order() {
     assert!(all.is_sorted(), "{all:?}");
     let none = logs(&dir, "--order C7 .");
     assert_eq!((none.code, &*none.out), (1, ""), "{none:?}");
-    // From a pipe, which can be read only once.
+    // Input from a pipe can be read only once, so the command must keep what it needs.
     let input = [plain(&mine), plain(&theirs)].join(&b"\n"[..]);
     let run = run_in(dir.path(), &["logs", "--order", "C3", "-"], &input);
     assert_eq!((run.code, run.out.lines().count()), (0, 9), "{run:?}");
-    // The same bytes in another log.
+    // The second log contains the same bytes.
     fs::write(dir.path().join("copy.in.log"), plain(&theirs)).unwrap();
     let run = logs(&dir, "--order C3 .");
     assert_eq!((run.code, run.out.lines().count()), (0, 9), "{run:?}");
@@ -603,7 +608,7 @@ fn the_life_of_an_order_in_each_form() {
     let order = |id: &str, seq| message("D", seq, &format!("11={id}|55=EU|54=1|38=1|40=1|"));
     let report =
         between("B", "A", "8", 2, "37=O1|11=C1|17=E1|150=0|39=0|55=EU|54=1|151=1|14=0|6=0|");
-    // The answer is in the file that is read first.
+    // The file with the answer is read before the file with the order.
     fs::write(dir.path().join("a.in.log"), lines(&[order("x", 9), report])).unwrap();
     let later = lines(&[order("C1", 2), order("x", 3), order("O1", 4)]);
     fs::write(dir.path().join("a.out.log"), later).unwrap();
@@ -618,7 +623,7 @@ fn the_life_of_an_order_in_each_form() {
     };
     assert_eq!(told, [at("out", 0), at("in", 1), at("out", 2)], "{run:?}");
     assert!(run.err.starts_with("3 of 5 messages\n"), "{run:?}");
-    // Each message has the same output as a search for that message alone.
+    // A message is printed as in a search that finds only this message.
     for form in ["--json", "--full", "--raw", "--csv time,direction,11"] {
         let life = logs(&dir, &format!("--order C1 {form} ."));
         let mut parts = String::new();
@@ -632,7 +637,7 @@ fn the_life_of_an_order_in_each_form() {
     }
     let count = logs(&dir, "--order C1 --count .");
     assert_eq!((count.code, &*count.out, &*count.err), (0, "3\n", ""), "{count:?}");
-    // An order that does not exist.
+    // The search is for an order that is not in the log.
     for (form, out) in [("", ""), ("--json ", ""), ("--csv 11 ", "11\n"), ("--count ", "0\n")] {
         let none = logs(&dir, &format!("{form}--order 99 ."));
         assert_eq!((none.code, &*none.out), (1, out), "{none:?}");
@@ -644,7 +649,7 @@ fn the_life_of_an_order_in_each_form() {
     assert!(refused.code == 2 && refused.err.contains("cannot be used with"), "{refused:?}");
 }
 
-/// A session has a log and a journal, and the user may name both.
+/// If the user names both the log and the journal of a session, each message is shown once.
 #[test]
 fn what_two_logs_show_by_one_message_is_one_line() {
     let dir = TempDir::new();
@@ -658,7 +663,7 @@ fn what_two_logs_show_by_one_message_is_one_line() {
         message("4", 4, "43=Y|123=Y|36=5|"),
         beat(5),
         message("3", 6, "45=2|58=no such tag|"),
-        // Repeated in one log: both lines are shown.
+        // A message that appears twice in one log is shown twice.
         message("3", 6, "45=2|58=no such tag|"),
         message("4", 7, "36=20|"),
         beat(20),
@@ -699,7 +704,7 @@ fn what_two_logs_show_by_one_message_is_one_line() {
     assert_eq!(table(&both), table(&logged), "{both:#?}");
     assert!(both.err.contains("13 lines omitted: another log has the same message"), "{both:?}");
     assert!(!logged.err.contains("omitted"), "{logged:?}");
-    // Each log has a separate sum.
+    // Each of the logs has a summary line of its own.
     assert_eq!(both.out.lines().filter(|line| line.contains(" missing (")).count(), 4, "{both:#?}");
     assert_eq!((both.code, logged.code), (1, 1));
 }
@@ -735,7 +740,7 @@ fn gaps_and_repeats() {
     fs::write(dir.path().join("FIX.4.4-A-B.out.log"), lines(&sent)).unwrap();
     fs::write(dir.path().join("FIX.4.4-A-B.in.log"), lines(&received)).unwrap();
     let run = logs(&dir, "--gaps .");
-    // Numbers 10 and 11 never arrived.
+    // Messages 10 and 11 are missing in the log.
     assert_eq!(run.code, 1, "{run:?}");
     let expected = [
         ("01", "in", "ResendRequest(2) 4..0"),
@@ -757,12 +762,12 @@ fn gaps_and_repeats() {
     let sums: Vec<_> = lines[expected.len() + 2..].to_vec();
     assert!(sums[0].starts_with("FIX.4.4:A->B in: 3 messages, numbers 1..3, 0 missing"), "{run:?}");
     assert!(sums[1].starts_with("FIX.4.4:A->B out: 16 messages, numbers 1..21, 2 missing"));
-    // Nothing to report.
+    // The selected time contains no gap.
     let run = logs(&dir, "--gaps --to 20261121-09:28:00 .");
     assert_eq!((run.code, run.out.lines().count()), (0, 2), "{run:?}");
 }
 
-/// The exit code tells a script if a number is missing.
+/// The exit code of `--gaps` shows scripts if a number is missing.
 #[test]
 fn the_exit_code_of_gaps_says_whether_a_number_is_missing() {
     let dir = TempDir::new();
@@ -797,14 +802,14 @@ fn the_exit_code_of_gaps_says_whether_a_number_is_missing() {
         assert_eq!(run.code, code, "{name}: {run:#?}");
     }
     fs::write(dir.path().join("a.log"), lines(&[beat(1), beat(2)])).unwrap();
-    // A missing session and an unreadable file are both failures.
+    // A session that is not found and a file that cannot be read are both failures.
     let run = logs(&dir, "--gaps --session NOBODY a.log");
     assert_eq!((run.code, &*run.out), (1, ""), "{run:?}");
     assert!(run.err.contains("no message to examine"), "{run:?}");
     assert_eq!(logs(&dir, "--gaps a.log none.log").code, 2);
 }
 
-/// Creates the files of a venue and its client, both with a log and a journal.
+/// Creates the logs and journals of a venue and its client after trades.
 fn traded() -> TempDir {
     let dir = TempDir::new();
     let keys = "keep_inbound = true\nlog = { dir = 'log' }\n";
@@ -824,7 +829,7 @@ fn traded() -> TempDir {
 #[test]
 fn logs_and_journals_of_this_engine() {
     let dir = traded();
-    // The venue's log, the client's log, and both journals.
+    // The places are the venue's log, the client's log, and both journals.
     for (place, received, sent) in
         [("log", 2, 0), ("words", 0, 2), ("venue", 2, 0), ("client", 0, 2)]
     {
@@ -834,7 +839,7 @@ fn logs_and_journals_of_this_engine() {
         }
         let run = logs(&dir, &format!("--where ClOrdID~ --where Side=SELL --type D {place}"));
         assert!(run.out.contains("Side=SELL"), "{place}: {run:?}");
-        // The numbers have no gaps, although the client's journal lacks received messages.
+        // The client's journal lacks received messages; this is not reported as a gap.
         let run = logs(&dir, &format!("--gaps {place}"));
         assert!(!run.out.contains("gap "), "{place}: {run:#?}");
         assert!(!run.out.contains("expected"), "{place}: {run:#?}");
@@ -847,8 +852,8 @@ fn logs_and_journals_of_this_engine() {
     for word in ["NewOrderSingle(D)", "ExecutionReport(8)", "OrderCancelRe", "PARTIALLY_FILLED"] {
         assert!(run.out.contains(word), "{word}: {run:#?}");
     }
-    // Two orders and a cancel: the answers are in the venue's log and journal and in the client's
-    // log.
+    // Two orders and a cancel request are found with their answers, which the venue's log, the
+    // venue's journal and the client's log contain.
     for place in ["log", "venue", "words"] {
         let run = logs(&dir, &format!("--latency {place}"));
         assert_eq!(run.code, 0, "{place}: {run:#?}");
@@ -864,7 +869,7 @@ fn logs_and_journals_of_this_engine() {
     assert_eq!((nothing.code, &*nothing.out), (1, ""), "{nothing:?}");
 }
 
-/// Settings, administration, logs and stores use the same name for a session.
+/// Settings, administration, logs and stores show the same name for a session.
 #[test]
 fn a_session_has_one_name() {
     let dir = traded();
@@ -904,7 +909,7 @@ fn following_over_the_rolling_of_files() {
         follower.wait_for("ClOrdID=first");
         append("log/a.in.log", &line("second"));
         follower.wait_for("ClOrdID=second");
-        // Half a line is not a message yet.
+        // An incomplete line is not shown until its rest has been written.
         let (half, rest) = (&line("third")[..70], &line("third")[70..]);
         append("log/a.in.log", half);
         append("log/a.in.log", rest);
@@ -944,7 +949,7 @@ fn following_a_running_engine() {
         let symbol = if order.contains("EU") { "Symbol=EU" } else { "Symbol=US" };
         followers.iter().for_each(|follower| _ = follower.wait_for(symbol));
     }
-    // Each follower ends after the requested number of messages.
+    // With a limit, each `--follow` ends after the requested number of messages.
     for mut follower in followers {
         follower.rest();
         assert_eq!(follower.ended().0, Some(0));

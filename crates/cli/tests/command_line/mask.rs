@@ -1,4 +1,4 @@
-//! Every command that prints messages masks passwords and the fields that the user names.
+//! Each command that prints messages hides passwords and the fields that the user names.
 
 use std::fs;
 use std::io::Write;
@@ -10,10 +10,12 @@ use transfix_testkit::temp::TempDir;
 use crate::command_line::run_in;
 use crate::command_line::running::{Program, venue};
 
-/// The values that a user may want to mask.
+/// Secret values in the test's messages: passwords, a key, and a value that is hidden only on
+/// request.
 const SECRETS: [&str; 4] = ["hush", "whisper", "KEY", "DESK"];
 
-/// Returns a UserRequest(BE) with passwords and a key, and a field that is not allowed there.
+/// Returns a UserRequest(BE) with passwords and a key, and with a field that the message type does
+/// not allow.
 fn message() -> Vec<u8> {
     let mut out = Vec::new();
     let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", b"BE");
@@ -24,12 +26,12 @@ fn message() -> Vec<u8> {
     out
 }
 
-/// Writes the message as a capture, as a cut line of a log, and into the stores of both sides.
+/// Writes the message as a capture, as a truncated log line, and into the stores of both sides.
 fn files() -> TempDir {
     let (dir, bytes) = (TempDir::new(), message());
     fs::write(dir.path().join("user.fix"), &bytes).unwrap();
     let text = String::from_utf8(bytes.clone()).unwrap().replace('\x01', "|");
-    // The length and the third field are both wrong.
+    // A wrong BodyLength(9) and a wrong third field make the message garbled.
     let text = text.replace("|35=BE|", "|7=x|35=BE|").replace("|9=", "|9=9");
     fs::write(dir.path().join("broken.log"), text).unwrap();
     for (name, value) in [("one", "hush"), ("two", "HUSH")] {
@@ -49,7 +51,8 @@ fn files() -> TempDir {
     dir
 }
 
-/// Runs the command with additional arguments, and checks which of the secrets appear.
+/// Runs `call` with the additional arguments `more`, and checks that of all secrets only `shown`
+/// appear.
 fn check(dir: &TempDir, call: &str, more: &str, shown: &[&str]) {
     let args: Vec<&str> = call.split(' ').chain(more.split_whitespace()).collect();
     let run = run_in(dir.path(), &args, b"");
@@ -84,18 +87,18 @@ fn each_verb_shows_stars_for_secrets() {
     check(&dir, "store queue one", "--mask 1", &[]);
     check(&dir, "audit journals one two", "", &["DESK"]);
     check(&dir, "audit journals one two", "--mask 1", &[]);
-    // A converted file keeps its values, unless the user masks fields.
+    // Conversion of a file hides nothing unless the user names fields.
     check(&dir, "convert --to json user.fix", "", &SECRETS);
     check(&dir, "convert --to json user.fix", "--mask 1", &[]);
     check(&dir, "convert --to json one", "", &["DESK"]);
     check(&dir, "convert --to json one", "--mask 1", &[]);
-    // A segment of a store is masked although it is a file.
+    // A segment file of a store is treated like the store: passwords are hidden.
     let mut segments = fs::read_dir(dir.path().join("one")).unwrap().map(|entry| entry.unwrap());
     let segment = segments.find(|entry| entry.path().extension().is_some_and(|end| end == "seg"));
     let segment = format!("convert --to json one/{}", segment.unwrap().file_name().display());
     check(&dir, &segment, "", &["DESK"]);
     check(&dir, &segment, "--mask 1", &[]);
-    // A directory of logs can be converted only to Parquet.
+    // A directory of logs can only be converted to Parquet.
     fs::create_dir(dir.path().join("logs")).unwrap();
     fs::copy(dir.path().join("user.fix"), dir.path().join("logs/user.fix")).unwrap();
     for (to, why) in [

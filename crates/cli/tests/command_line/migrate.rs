@@ -1,4 +1,4 @@
-//! `transfix migrate`: its output files and its report.
+//! `transfix migrate` writes settings and a report, and never overwrites files without `--force`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +9,7 @@ use transfix_testkit::temp::TempDir;
 
 use crate::command_line::run_in;
 
-/// Returns valid QuickFIX settings with these additional lines.
+/// Returns valid QuickFIX settings with the additional lines `more`.
 pub(super) fn cfg(more: &str) -> String {
     "[SESSION]\nConnectionType=initiator\nBeginString=FIX.4.2\nSenderCompID=TW\n\
      TargetCompID=INCA\nSocketConnectHost=127.0.0.1\nSocketConnectPort=1\nHeartBtInt=30\n\
@@ -66,7 +66,7 @@ fn a_file_of_ours_is_told_as_one_and_dialects_have_their_usual_names() {
 fn files_are_written_and_never_over_others() {
     let dir = dir_with(&cfg("Password=hush\n"));
     let call = ["migrate", "desk.cfg", "--out", "desk.toml", "--report", "desk.report"];
-    // FIX 4.2 has no Password(554).
+    // The password cannot be migrated, because FIX 4.2 has no Password(554).
     let run = run_in(dir.path(), &call, b"");
     assert_eq!((run.code, &*run.out, &*run.err), (1, "", ""));
     let text = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
@@ -148,12 +148,12 @@ fn stores_are_offered_and_imported() {
     assert!(run.out.starts_with("old/FIX.4.2-TW-INCA: "), "{run:#?}");
     let shown = run_in(dir.path(), &["store", "show", "old/FIX.4.2-TW-INCA"], b"");
     assert_eq!(shown.code, 0, "{shown:#?}");
-    // The second run finds the existing store.
+    // At the second run the store exists already.
     let again = [&call[..], &["--force"]].concat();
     let run = run_in(dir.path(), &again, b"");
     assert_eq!(run.code, 2, "{run:#?}");
     assert!(run.err.contains("already exists"), "{}", run.err);
 }
 
-/// Sample files of QuickFIX C++.
+/// Directory with sample stores of QuickFIX C++.
 const SAMPLE: &str = "../../testdata/stores/quickfix-cpp-1.15.1";

@@ -1,4 +1,4 @@
-//! Real-world QuickFIX settings: the migrated settings, and proof that they run.
+//! Settings as used with QuickFIX are migrated, and the result is checked and started.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +10,13 @@ use crate::command_line::migrate::cfg;
 use crate::command_line::running::Program;
 use crate::command_line::{Run, run_in};
 
-/// Migrates this text with these options.
+/// Writes `cfg` to a file and migrates the file with these options.
 fn migrated(dir: &TempDir, cfg: &str, options: &[&str]) -> Run {
     fs::write(dir.path().join("desk.cfg"), cfg).unwrap();
     run_in(dir.path(), &[&["migrate", "desk.cfg"], options].concat(), b"")
 }
 
-/// Returns the standard's dictionary with an additional field.
+/// Returns the standard dictionary of FIX 4.4 with an additional field.
 fn dictionary(field: &str) -> String {
     let standard = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dictionaries/FIX44.xml");
     let text = fs::read_to_string(standard).unwrap();
@@ -24,7 +24,7 @@ fn dictionary(field: &str) -> String {
     text.replacen(" </fields>", &field, 1)
 }
 
-/// Returns a session to this counterparty.
+/// Returns the QuickFIX section of a session with this counterparty.
 fn session(target: &str, more: &str) -> String {
     cfg(more).replace("FIX.4.2", "FIX.4.4").replace("INCA", target)
 }
@@ -115,7 +115,7 @@ fn an_overlay_of_other_settings_stays_as_it_is() {
         assert!(other != path && other_text.contains("FlagOfTwo"), "{}", other.display());
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
-    // Another use of the same dictionary shares the overlay.
+    // Other settings that use the same dictionary share the overlay.
     assert_eq!(overlay_of("b1", "four.toml", &[]), (path, text));
 }
 
@@ -128,7 +128,8 @@ fn the_report_names_the_cause_whatever_the_outcome_is() {
     };
     let all_lower: String = cfg("").lines().map(keys_lower).collect();
     for (text, options, code, expected) in [
-        // QuickFIX C++ and /n ignore the case of keys, so the file is accepted as one of theirs.
+        // QuickFIX C++ and QuickFIX/n ignore the case of keys, so the dialect of the file is one of
+        // these.
         (&*lower, &[][..], 0, "honoured: ConnectionType=initiator"),
         (
             &lower,
@@ -141,7 +142,7 @@ fn the_report_names_the_cause_whatever_the_outcome_is() {
             &all_lower,
             &["--dialect", "cpp"],
             2,
-            "QuickFIX C++ recognises headings in capital letters only",
+            "QuickFIX C++ recognises section names in capital letters only",
         ),
         (
             &all_lower,
@@ -157,7 +158,7 @@ fn the_report_names_the_cause_whatever_the_outcome_is() {
         ),
         (&cfg("").replace("Port=1", "Port=many"), &[], 2, "SocketConnectPort: `many` is no port"),
         ("[SESSION]\n", &[], 2, "ConnectionType is missing"),
-        // The report lists the keys of [DEFAULT] before the cause.
+        // The report lists the keys of [DEFAULT] before the error.
         (
             "[DEFAULT]\nConnectionType=acceptor\nSenderCompID=A\nStartTime=00:00:00\n\
              EndTime=00:00:00\n[SESSION]\nBeginString=FIX.4.4\nTargetCompID=B\n\
@@ -181,7 +182,7 @@ fn the_report_names_the_cause_whatever_the_outcome_is() {
             )
         });
         assert!(code == 0 || is_hint || last.contains(expected), "{expected}: {last}");
-        // The line with counts, which ends every report.
+        // Each report ends with a line of counts.
         assert!(run.err.contains(" honoured, ") && run.err.contains(" not carried over\n"));
         assert_eq!(dir.path().join("desk.toml").exists(), code == 0, "{text}");
         let options = [&["--report", "desk.report", "--force"], options].concat();
@@ -304,7 +305,7 @@ fn what_is_dropped_is_a_comment_in_its_place() {
 const ACCEPTOR: &str = "[SESSION]\nConnectionType=acceptor\nBeginString=FIX.4.4\nSenderCompID=A\n\
     TargetCompID=B\nSocketAcceptPort=1\nStartTime=00:00:00\nEndTime=00:00:00\n";
 
-/// Checks each text in its dialect: the lines of the settings, and the report.
+/// Migrates each text in its dialect, and checks the expected lines of the settings and the report.
 fn becomes(rows: &[(&str, String, &[&str], &str)]) {
     for (dialect, text, lines, said) in rows {
         let dir = TempDir::new();
@@ -317,7 +318,7 @@ fn becomes(rows: &[(&str, String, &[&str], &str)]) {
     }
 }
 
-/// The sections of all sessions share one value for each key.
+/// A key that has one value for the whole engine is reported with the value that applies.
 #[test]
 fn the_report_names_the_value_that_counts_for_all_sessions() {
     let dir = TempDir::new();
@@ -450,7 +451,7 @@ fn a_line_about_the_defaults_names_its_sessions() {
     }
 }
 
-/// Returns a Heartbeat(0) in the form of a log.
+/// Returns a Heartbeat(0) in the form of a screen log.
 fn heartbeat(seq: u32, from: &str, to: &str) -> String {
     let body = format!("35=0|34={seq}|49={from}|52=20261121-09:00:00|56={to}|");
     let text = format!("8=FIX.4.4|9={}|{body}", body.len());
@@ -460,7 +461,7 @@ fn heartbeat(seq: u32, from: &str, to: &str) -> String {
 
 #[test]
 fn screen_logs_of_two_lines_keep_their_time_and_direction() {
-    // The format of QuickFIX C++ and /Go.
+    // QuickFIX C++ and QuickFIX/Go write this format.
     let screen = format!(
         "<20261121-09:28:25.623118000, FIX.4.4:VENUE->DESK, event>\n\
          \x20 (Created session)\n\
@@ -532,16 +533,16 @@ fn a_session_below_a_mistyped_heading_is_not_lost_in_silence() {
     let run = migrated(&dir, &text, &["--out", "desk.toml"]);
     assert_eq!(run.code, 1, "{run:#?}");
     for expected in [
-        "dangerous: [SESION]: no QuickFIX uses this heading; did you mean [SESSION]?",
-        "dangerous: TargetCompID=OTHER: the key is below a heading that no QuickFIX uses",
-        "ignored: [LIMITS]: no QuickFIX uses this heading\n",
+        "dangerous: [SESION]: no QuickFIX uses this section; did you mean [SESSION]?",
+        "dangerous: TargetCompID=OTHER: the key is in a section that no QuickFIX uses",
+        "ignored: [LIMITS]: no QuickFIX uses this section\n",
         "ignored: MaxOrders=9: ",
     ] {
         assert!(run.err.contains(expected), "{expected}: {run:#?}");
     }
 }
 
-/// Half of a pair of keys cannot be migrated; the report names the missing half.
+/// If one key of a pair is missing, nothing is migrated, and the report names the missing key.
 #[test]
 fn a_missing_key_of_the_hours_is_named() {
     let dir = TempDir::new();
@@ -567,7 +568,7 @@ fn a_missing_key_of_the_hours_is_named() {
         assert_eq!(said.filter(|line| line.ends_with(&why)).count(), count, "{keys}: {run:#?}");
         let toml = fs::read_to_string(dir.path().join("desk.toml")).unwrap();
         assert!(toml.replace("\n# ", " ").contains(&why[2..]), "{toml}");
-        // The check names our key with the same meaning.
+        // The settings check names the Transfix key with the same meaning.
         let run = run_in(dir.path(), &["settings", "check", "desk.toml"], b"");
         let expected = match missing {
             "EndTime" => "`to` is missing",
@@ -577,7 +578,7 @@ fn a_missing_key_of_the_hours_is_named() {
         };
         assert_eq!((run.code, run.out.contains(expected)), (1, true), "{missing}: {run:#?}");
     }
-    // An empty value counts as missing.
+    // A key with an empty value counts as missing.
     let text = format!("{without_hours}{times}StartDay=monday\nEndDay=\n");
     let run = migrated(&dir, &text, &["--dialect", "cpp"]);
     assert!(run.err.contains(" is empty; set both keys, or remove StartDay;"), "{run:#?}");
@@ -603,7 +604,7 @@ fn each_line_of_the_report_says_which_sessions_it_is_about() {
             let rest = fates.iter().find_map(|fate| said.strip_prefix(fate)).unwrap();
             let key = text.lines().nth(at - 1).unwrap();
             let is_of_key = rest.strip_prefix(": ").is_some_and(|rest| rest.starts_with(key));
-            // A key in the session's own section appears in the session's lines.
+            // A key in a section of one session is reported for that session.
             if is_of_key && at > 7 {
                 continue;
             }
@@ -622,7 +623,8 @@ fn each_line_of_the_report_says_which_sessions_it_is_about() {
     }
 }
 
-/// QuickFIX C++ does not substitute variables; a value that cannot be parsed is reported as such.
+/// QuickFIX C++ does not substitute variables; a value with a variable that cannot be parsed is
+/// reported once.
 #[test]
 fn a_variable_in_a_file_of_cpp_is_told_once() {
     let dir = TempDir::new();

@@ -1,4 +1,4 @@
-//! The program as users call it: its output and its exit codes.
+//! Tests that run the program as its users do, and check output and exit codes.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod admin;
@@ -39,7 +39,7 @@ use serde_json::Value;
 use transfix_store::{FileStore, Kind, Options, Record, Store};
 use transfix_testkit::temp::TempDir;
 
-/// The output and exit code of a call.
+/// The output and exit code of one run of the program.
 #[derive(Debug)]
 struct Run {
     code: i32,
@@ -56,7 +56,7 @@ fn run_in(dir: &Path, args: &[&str], input: &[u8]) -> Run {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The input fits into the pipe; the program may end without reading it.
+    // The write may fail, because the program may exit without reading its input.
     let _ = child.stdin.take().unwrap().write_all(input);
     let output = child.wait_with_output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -65,7 +65,7 @@ fn run_in(dir: &Path, args: &[&str], input: &[u8]) -> Run {
 }
 
 fn run(args: &[&str]) -> Run {
-    // The program writes its files to this directory and not to the project.
+    // The program runs in a temporary directory, so that its files do not get into the project.
     run_in(TempDir::new().path(), args, b"")
 }
 
@@ -159,7 +159,7 @@ fn print_reads_every_delimiter_from_files_and_pipes() {
         assert_eq!(from_file.code, i32::from(garbled), "{from_file:?}");
         let piped = run_in(Path::new("."), &["print", "-"], &bytes);
         assert_eq!((piped.code, &piped.out), (from_file.code, &from_file.out), "{file}");
-        // Data fields may contain the other delimiters, or SOH itself.
+        // Samples whose data fields contain the delimiter are skipped.
         if !garbled && !bytes.contains(&b'|') && !file.contains("raw-data") {
             for delimiter in ["|", "^A"] {
                 let text = replace_soh(&bytes, delimiter.as_bytes());
@@ -208,7 +208,7 @@ fn check_tells_good_from_bad_from_unreadable() {
         let path = entry.unwrap().path();
         let file = path.to_str().unwrap();
         let checked = run(&["check", file]);
-        // One sample has a venue's own field.
+        // One of the samples has a field that only a venue defines.
         let own = usize::from(file.contains("fix50sp2-trade-capture"));
         assert!(checked.out.contains(&format!(", {own} with errors, ")), "{checked:?}");
         assert_eq!(checked.code, i32::from(own > 0 || file.contains("garbage")), "{checked:?}");

@@ -42,7 +42,7 @@ mod table {
         out
     }
 
-    /// Converts and reads the table. Returns the exit code, the rows, and the output.
+    /// Converts the files and reads the table. Returns the exit code, the rows, and the output.
     fn converted(dir: &TempDir, args: &[&str]) -> (i32, Vec<Row>, String) {
         let place = dir.path().join("all.parquet");
         let output = Command::new(env!("CARGO_BIN_EXE_transfix"))
@@ -85,7 +85,7 @@ mod table {
         }
     }
 
-    /// Returns the tags in order, each with its values.
+    /// Returns the fields of a row in message order, each tag with its values.
     fn fields(row: &Row) -> Vec<(i32, Vec<String>)> {
         let Field::MapInternal(map) = column(row, "fields") else { panic!("{row:?}") };
         let one = |(key, value): &(Field, Field)| {
@@ -101,7 +101,7 @@ mod table {
         map.entries().iter().map(one).collect()
     }
 
-    /// 2026-11-21 09:28:25 in nanoseconds since 1970.
+    /// The time 2026-11-21 09:28:25 in nanoseconds since 1970.
     const AT: i64 = 1_795_253_305_000_000_000;
 
     #[test]
@@ -141,7 +141,7 @@ mod table {
             assert_eq!(text(row, "direction"), way, "{file}");
             let session = if is_capture && !is_sent { "YOU->ME" } else { "ME->YOU" };
             assert_eq!(text(row, "session"), Some(format!("FIX.4.4:{session}")), "{file}");
-            // A capture has no time except SendingTime(52).
+            // In a capture, SendingTime(52) is the only time.
             let seconds = if is_sent { -24 } else { -23 };
             let time = if is_capture { AT + seconds * 1_000_000_000 } else { AT + 7 };
             assert_eq!(number(row, "time"), Some(time), "{file}");
@@ -155,7 +155,7 @@ mod table {
             assert_eq!(*column(row, "poss_dup"), Field::Bool(!is_sent));
             assert_eq!(text(row, "cl_ord_id").as_deref(), Some("C1"));
             assert_eq!((text(row, "garbled"), &raw(row)), (None, bytes));
-            // All fields with the delimiters between them give the original message.
+            // Joined with SOH, the fields of a row give the original message.
             let again =
                 fields(row).into_iter().map(|(tag, values)| format!("{tag}={}\x01", values[0]));
             assert_eq!(again.collect::<String>().as_bytes(), bytes.as_slice());
@@ -205,14 +205,14 @@ mod table {
         let log = [&good[..], b"\n", &wrong_sum, b"\n", headless, b"\n", &good[..20]].concat();
         fs::write(dir.path().join("a.log"), log).unwrap();
         let (code, rows, said) = converted(&dir, &["a.log"]);
-        // A cut message is reported and does not count as a message.
+        // A truncated message is reported and has no row.
         assert_eq!((code, rows.len()), (1, 3), "{said}");
         assert!(said.starts_with("3 messages\n3 garbled:\n  a.log: line 2, byte"), "{said}");
         let garbled: Vec<_> = rows.iter().map(|row| text(row, "garbled").is_some()).collect();
         assert_eq!(garbled, [false, true, true]);
         assert_eq!((raw(&rows[1]), raw(&rows[2])), (wrong_sum, headless.to_vec()));
         assert_eq!((text(&rows[2], "msg_type"), fields(&rows[2]).len()), (None, 0));
-        // An unreadable file does not affect the other files.
+        // If one file cannot be read, the other files are still converted.
         fs::create_dir(dir.path().join("some")).unwrap();
         fs::write(dir.path().join("some/a.log"), &good).unwrap();
         fs::write(dir.path().join("some/b.log"), b"\x1f\x8b\x08\x00abc").unwrap();
@@ -271,7 +271,7 @@ mod table {
         assert_eq!(reader.metadata().num_row_groups(), 3);
     }
 
-    /// The book's examples for analysts.
+    /// The book's code examples for DuckDB and pandas.
     const ANALYSTS: &str = r#"
 import duckdb, pandas
 count = duckdb.sql("SELECT count(*) FROM 'all.parquet'").fetchall()

@@ -19,7 +19,8 @@ fn the_hash_of_a_password_goes_into_the_settings() {
     fs::write(dir.path().join("venue.toml"), text).unwrap();
     let checked = run_in(dir.path(), &["settings", "check", "venue.toml"], b"");
     assert_eq!(checked.code, 0, "{checked:#?}");
-    // The check detects a password in place of its hash, and does not print the password.
+    // The settings check detects a file that contains a password instead of a hash, and does not
+    // print the password.
     fs::write(dir.path().join("fund.hash"), "open sesame\n").unwrap();
     let checked = run_in(dir.path(), &["settings", "check", "venue.toml"], b"");
     assert_ne!(checked.code, 0, "{checked:#?}");

@@ -1,4 +1,4 @@
-//! `transfix print`: the selected files and messages, and their format.
+//! `transfix print` selects files and messages, and formats the messages.
 
 use std::fs;
 
@@ -7,12 +7,12 @@ use transfix_testkit::temp::TempDir;
 
 use crate::command_line::{Run, run_in};
 
-/// Returns a message of the type with these fields, delimited by `|`.
+/// Returns a message of this type with these fields, which `|` separates.
 fn message(msg_type: &str, seq: u32, time: &str, fields: &str) -> Vec<u8> {
     message_of(msg_type, seq, time, &fields.replace('|', "\x01"))
 }
 
-/// Returns a message with the fields as on the wire.
+/// Returns a message of this type with these fields, which are already delimited by SOH.
 fn message_of(msg_type: &str, seq: u32, time: &str, fields: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
@@ -22,7 +22,7 @@ fn message_of(msg_type: &str, seq: u32, time: &str, fields: &str) -> Vec<u8> {
     out
 }
 
-/// Creates two files: one with orders, one with reports, each line with its time.
+/// Creates two files, one with orders and one with reports, in which each line has a time.
 fn files() -> TempDir {
     let dir = TempDir::new();
     let line = |second: u32, message: Vec<u8>| {
@@ -59,7 +59,7 @@ fn many_files_one_after_the_other() {
         Text=Required tag missing, tag Price(44)";
     assert!(lines[5].ends_with(end), "{run:?}");
     assert_eq!(run.err, "4 messages\n");
-    // An unreadable file is reported, and the others are printed.
+    // An unreadable file is reported, and the other files are printed.
     let run = print(&dir, &["orders.log", "none.log", "reports.log"]);
     assert_eq!(run.code, 2, "{run:?}");
     assert_eq!(run.out.lines().count(), 7, "{run:?}");
@@ -145,7 +145,7 @@ fn times_come_from_the_message_where_no_log_has_them() {
 #[test]
 fn colours_when_asked_for() {
     let dir = files();
-    // Standard output is a pipe here.
+    // Standard output is a pipe, so `auto` uses no colors.
     for (args, is_coloured) in
         [(&[][..], false), (&["--color", "never"], false), (&["--color", "always"], true)]
     {

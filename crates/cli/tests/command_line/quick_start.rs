@@ -1,8 +1,10 @@
-//! Runs the pages "Quick start" and "Backup" of the book, block by block, in shells.
+//! Runs the code blocks of the pages "Quick start" and "Backup" in shells, in the order of the
+//! page.
 //!
-//! A page names the terminal of each block ("terminal 2"). `sh` blocks and `client` blocks are
-//! typed; a `text` block is the next output of that terminal, where `…` matches any text.
-//! Invariant: the commands are those of the pages, with free ports in place of the fixed ones.
+//! The text of a page names the terminal of each block ("terminal 2"). The test types `sh` and
+//! `client` blocks into that terminal. A `text` block is the expected output; `…` in it matches any
+//! text. Invariant: the test runs the commands of the pages, with free ports instead of the fixed
+//! ports.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,20 +20,20 @@ use transfix_testkit::temp::TempDir;
 
 use crate::command_line::running::PATIENCE;
 
-/// Names another program to run, such as a release build.
+/// Environment variable that names another build of the program, such as a release build.
 const PROGRAM: &str = "TRANSFIX_PROGRAM";
 
-/// The first command installs the program, which takes minutes; the test skips the command.
+/// The command that installs the program; the test skips it, because it takes minutes.
 const INSTALL: &str = "cargo install --path crates/cli\n";
 
-/// The purpose of a block.
+/// The use of a code block.
 #[derive(Debug, PartialEq, Eq)]
 enum Kind {
-    /// Commands for the shell.
+    /// Commands to type into the shell.
     Shell,
-    /// Commands for the program that runs in the shell.
+    /// Commands to type into the program that runs in the shell.
     Client,
-    /// Output to expect.
+    /// Output that the terminal must show.
     Shown,
 }
 
@@ -40,7 +42,7 @@ struct Block {
     terminal: usize,
     kind: Kind,
     text: String,
-    /// The page and the line of the block.
+    /// The page name and the line number of the block.
     place: String,
 }
 
@@ -74,7 +76,7 @@ fn blocks(name: &str, page: &str) -> Vec<Block> {
     found
 }
 
-/// A shell and its output lines.
+/// A shell that plays a terminal, and its output lines.
 struct Terminal {
     shell: Child,
     input: ChildStdin,
@@ -87,7 +89,7 @@ impl Terminal {
         let beside = program.parent().unwrap().display().to_string();
         let path = std::env::var("PATH").unwrap_or_default();
         let mut shell = Command::new("sh")
-            // A failing command ends the shell and the test.
+            // The shell exits at the first failing command, which fails the test.
             .arg("-e")
             .process_group(0)
             .current_dir(dir)
@@ -111,7 +113,7 @@ impl Terminal {
         self.input.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Waits for a line that contains these pieces in this order.
+    /// Waits for an output line that contains the pieces of `wanted`, in this order.
     fn wait_for(&mut self, place: &str, wanted: &str) {
         loop {
             let Ok(shown) = self.lines.recv_timeout(PATIENCE) else {
@@ -133,7 +135,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // A failed test leaves programs in the shell's process group.
+        // After a failed test, programs may still run in the shell's process group.
         let _ = kill_process_group(Pid::from_child(&self.shell), Signal::KILL);
         let _ = self.shell.wait();
     }
@@ -172,7 +174,8 @@ fn the_quick_start_and_the_backup_run_as_they_are_pasted() {
             continue;
         }
         terminal.enter(&block.text);
-        // A command without expected output must end before the next block is typed.
+        // If no output is expected, the test waits until the command has ended before it types the
+        // next block.
         let is_shown = all.get(at + 1).is_some_and(|next| next.kind == Kind::Shown);
         if !is_shown {
             assert_eq!(block.kind, Kind::Shell, "{}: say what it shows", block.place);

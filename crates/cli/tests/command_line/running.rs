@@ -1,4 +1,4 @@
-//! `transfix serve` and `transfix connect` as running programs: their ends, and the data that
+//! `transfix serve` and `transfix connect` as running programs: how they end, and what data
 //! remains.
 
 use std::collections::{HashMap, HashSet};
@@ -22,7 +22,7 @@ use crate::command_line::{run_in, session};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Prints no messages to the terminal.
+/// Options with which the program prints no messages.
 const QUIET: &[&str] = &["--quiet"];
 
 /// A running `transfix` program.
@@ -30,7 +30,7 @@ pub(crate) struct Program {
     child: Child,
     pub(crate) commands: Box<dyn Write>,
     lines: Receiver<String>,
-    /// Lines of standard error, and the lines already read.
+    /// Lines of standard error, received from a thread; `None` if they were not requested.
     errors: Option<Receiver<String>>,
     told: String,
 }
@@ -40,7 +40,7 @@ impl Program {
         Self::start_at(dir, args, Stdio::piped())
     }
 
-    /// Starts the program with this standard input.
+    /// Starts the program with `stdin` as its standard input.
     fn start_at(dir: &TempDir, args: &[&str], stdin: Stdio) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_transfix"))
             .args(args)
@@ -58,7 +58,7 @@ impl Program {
         Self { child, commands, lines, errors: None, told: String::new() }
     }
 
-    /// Returns the first line with this text on standard error.
+    /// Waits for a line with this text on standard error, and returns the line.
     pub(crate) fn wait_for_error(&mut self, text: &str) -> String {
         let child = &mut self.child;
         let errors = self.errors.get_or_insert_with(|| lines_of(child.stderr.take().unwrap()));
@@ -72,7 +72,7 @@ impl Program {
         }
     }
 
-    /// Returns the first line with this text.
+    /// Waits for a line with this text on standard output, and returns the line.
     pub(crate) fn wait_for(&self, text: &str) -> String {
         loop {
             let line = self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no '{text}'"));
@@ -82,7 +82,7 @@ impl Program {
         }
     }
 
-    /// Returns all lines up to the end of the program.
+    /// Returns the remaining lines of output, up to the program's end.
     pub(crate) fn rest(&self) -> String {
         let mut all = String::new();
         loop {
@@ -102,7 +102,7 @@ impl Program {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Returns the exit code and the output on standard error.
+    /// Waits for the end of the program. Returns the exit code and all lines of standard error.
     pub(crate) fn ended(&mut self) -> (Option<i32>, String) {
         let mut told = std::mem::take(&mut self.told);
         match self.errors.take() {
@@ -113,12 +113,12 @@ impl Program {
     }
 }
 
-/// Returns the lines of `output` as they arrive.
+/// Starts a thread that sends the lines of `output` as they arrive.
 fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
     let (said, lines) = channel();
     let output = BufReader::new(output);
     std::thread::spawn(move || {
-        // The receiver of the lines may be gone.
+        // Sending fails if the test has dropped the receiver.
         output.lines().map_while(Result::ok).all(|line| said.send(line).is_ok())
     });
     lines
@@ -126,13 +126,13 @@ fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // The program has ended already, unless the test has failed.
+        // The program has exited already, unless the test failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Starts a venue, and writes the settings of its client.
+/// Starts a venue with the additional settings `keys`, and writes the settings of a client.
 pub(crate) fn venue(dir: &TempDir, keys: &str, options: &[&str]) -> Program {
     let settings = session("acceptor", "127.0.0.1:0") + "store_dir = 'venue'\n" + keys;
     fs::write(dir.path().join("venue.toml"), settings).unwrap();
@@ -197,7 +197,8 @@ fn a_client_that_never_logged_on_says_why_at_each_destination() {
     let hangs_up = listener.local_addr().unwrap().to_string();
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        // Reads the Logon(A), so that the connection is closed and not reset.
+        // The server reads the Logon(A), because closing with unread bytes would reset the
+        // connection.
         let _ = stream.read(&mut [0; 4_096]);
     });
     let keys = format!(
@@ -211,7 +212,7 @@ fn a_client_that_never_logged_on_says_why_at_each_destination() {
     writeln!(client.commands, "quit").unwrap();
     let (code, errors) = client.ended();
     assert_eq!(code, Some(1));
-    // Events reach standard error separately.
+    // Events on standard error may come between, so the test searches for the program's own line.
     let last = errors.lines().find(|line| line.starts_with("transfix connect:")).unwrap();
     let expected = "transfix connect: never logged on to 127.0.0.1:1: Connection refused (os error \
                     111); nor to ";
@@ -257,8 +258,8 @@ fn the_venue_gives_no_id_out_twice() {
                 continue;
             }
             let text = |tag| report.text(tag).unwrap().to_owned();
-            // The ClOrdID(11) of a cancel request has its own value; the OrderID(37) is the one of
-            // the order.
+            // A cancel request has a ClOrdID(11) of its own, and refers to its order by
+            // OrigClOrdID(41).
             if let Ok(orig) = report.text(tag::ORIG_CL_ORD_ID) {
                 assert_eq!(orders.get(&text(tag::ORDER_ID)).map(String::as_str), Some(orig));
             } else {
@@ -268,7 +269,7 @@ fn the_venue_gives_no_id_out_twice() {
             assert!(reports.insert(text(tag::EXEC_ID)), "ExecID(17) twice");
             fills += u32::from(text(tag::EXEC_TYPE) == "F");
         }
-        // Each order has one OrderID(37), even if it trades after a restart.
+        // Each order keeps its OrderID(37), even if it trades only after a restart.
         assert_eq!(orders.len(), 6, "{orders:?}");
         assert_eq!(fills, if keep_inbound { 4 } else { 2 });
     }
@@ -285,7 +286,7 @@ fn one_damaged_store_keeps_no_other_session_from_starting() {
     let segment = dir.path().join("venue/FIX.4.4-VENUE-CLIENT/00000000.seg");
     let sound = fs::read(&segment).unwrap();
     let mut damaged = sound.clone();
-    // Damages the first received message, so that the order book would be incomplete.
+    // The first received message is damaged, so the order book cannot be rebuilt completely.
     damaged[400] ^= 1;
     fs::write(&segment, damaged).unwrap();
     let other = session("acceptor", "127.0.0.1:0").replace("'CLIENT'", "'OTHER'");
@@ -307,7 +308,7 @@ fn a_logon_without_an_answer_is_called_so() {
     write_client(&dir, &listener.local_addr().unwrap().to_string(), "");
     let mut client = Program::start(&dir, &["connect", "client.toml", "--quiet"]);
     let (mut silent, _) = listener.accept().unwrap();
-    // The client's Logon(A) has arrived.
+    // The read has returned the client's Logon(A), which the test does not answer.
     assert!(silent.read(&mut [0; 1024]).unwrap() > 0);
     writeln!(client.commands, "quit").unwrap();
     let (code, errors) = client.ended();
@@ -325,7 +326,7 @@ fn sigterm_logs_out() {
     assert_eq!(client.ended(), (Some(0), String::new()));
     client.wait_for("ended: logged out");
     venue.wait_for("ended: logged out");
-    // The venue also ends in this way, with a client connected.
+    // SIGTERM also logs out a connected client.
     let mut client = Program::start(&dir, &["connect", "client.toml", "--quiet"]);
     client.wait_for("logged on");
     venue.signal();
@@ -348,7 +349,7 @@ fn sighup_goes_over_to_what_the_file_says_then() {
     let mut client = Program::start(&dir, &["connect", "client.toml"]);
     writeln!(client.commands, "wait\nbuy 5 EU 30").unwrap();
     client.wait_for("<- ExecutionReport(8)");
-    // Errors are reported with their line, and nothing changes.
+    // Errors in the file are reported with their lines, and the reload changes nothing.
     fs::write(&file, format!("{own}heart_bt_int = 5\n{}mode = 'fast'\n", more("'NEW'", "")))
         .unwrap();
     venue.send(Signal::HUP);
@@ -367,11 +368,11 @@ fn sighup_goes_over_to_what_the_file_says_then() {
     }
     venue.send(Signal::HUP);
     venue.wait_for("reload: nothing has changed");
-    // The unchanged session has continued: the same order book, the next number.
+    // The unchanged session has continued, with the same order book and the next sequence number.
     writeln!(client.commands, "sell 5 EU 30").unwrap();
     let filled = client.wait_for("OrdStatus=FILLED");
     assert!(filled.contains("<- ExecutionReport(8) seq 4 "), "{filled}");
-    // The new session accepts its counterparty, and the removed one does not.
+    // The added session accepts its counterparty, and the removed session does not.
     let told = dir.path().join("client.toml");
     let settings = fs::read_to_string(&told).unwrap();
     let other = |name: &str| settings.replace("'CLIENT'", name).replace("'client'", "'other'");
@@ -406,7 +407,7 @@ fn what_could_not_begin_is_tried_again_at_the_next_sighup() {
     fs::remove_file(&blocked).unwrap();
     venue.send(Signal::HUP);
     let counts_later = "reload: [engine]: workers will apply from the next start";
-    // Nothing else was done at the first time.
+    // The failed first reload changed nothing else.
     let first = venue.lines.iter().find(|line| line.starts_with("reload: ")).unwrap();
     assert_eq!(first, counts_later);
     venue.wait_for("reload: FIX.4.4:VENUE->NEW: added");
@@ -428,7 +429,7 @@ fn a_session_that_goes_on_as_before_has_its_book() {
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("'venue'", "'blocked'")).unwrap();
     venue.send(Signal::HUP);
-    // The session continues with its old store, because the new one cannot be opened.
+    // The session continues with its old store, because the new store cannot be opened.
     venue.wait_for("VENUE->CLIENT: 1 orders recovered from the journal");
     venue.wait_for_error("reload: FIX.4.4:VENUE->CLIENT: continues with its old settings: ");
     venue.signal();
@@ -436,11 +437,11 @@ fn a_session_that_goes_on_as_before_has_its_book() {
     assert_eq!(venue.ended().0, Some(0));
 }
 
-/// Logs on with each of these CompIDs, and never sends anything else.
+/// Opens a connection for each of these CompIDs, sends a Logon(A), and sends nothing else.
 fn silent_counterparty(address: &str, names: &[&str]) -> Vec<TcpStream> {
     let log_on = |name: &&str| {
         let mut stream = TcpStream::connect(address).unwrap();
-        // Shorter than the wait for one of the connections.
+        // The read limit is shorter than the engine's wait for a silent connection.
         stream.set_read_timeout(Some(Duration::from_secs(8))).unwrap();
         let (mut logon, time) = (Vec::new(), transfix::clock::now().utc);
         let mut frame = FrameWriter::new(&mut logon, b"FIX.4.4", b"A");
@@ -466,7 +467,8 @@ fn a_stop_that_waits_for_a_reload_says_so_and_counterparties_are_waited_for_toge
     let connections = silent_counterparty(line.rsplit(' ').next().unwrap(), &names);
     fs::write(dir.path().join("venue.toml"), own).unwrap();
     venue.send(Signal::HUP);
-    // The reload is in progress: all connections have a Logout(5), and none has answered.
+    // The reload is in progress: each connection has received a Logout(5), and no counterparty has
+    // answered.
     for mut stream in &connections {
         let (mut bytes, mut buffer) = (Vec::new(), [0; 1024]);
         while !bytes.windows(6).any(|six| six == b"\x0135=5\x01") {
@@ -477,7 +479,7 @@ fn a_stop_that_waits_for_a_reload_says_so_and_counterparties_are_waited_for_toge
     }
     venue.signal();
     venue.wait_for("the program stops when the current request is finished");
-    // Each connection now answers by closing.
+    // Each counterparty now answers by closing its connection.
     drop(connections);
     for name in names {
         venue.wait_for(&format!("reload: FIX.4.4:VENUE->{name}: "));
@@ -512,7 +514,8 @@ fn a_terminal_that_is_closed_ends_the_venue() {
     let dir = TempDir::new();
     let text = session("acceptor", "127.0.0.1:0") + "store_dir = 'venue'\n";
     fs::write(dir.path().join("venue.toml"), text).unwrap();
-    // No other process may hold the keyboard open, or the terminal would stay.
+    // The descriptor closes on exec: a child process that inherited the master side of the terminal
+    // would keep the terminal open.
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let keyboard = openpt(flags).unwrap();
     grantpt(&keyboard).unwrap();
@@ -521,11 +524,12 @@ fn a_terminal_that_is_closed_ends_the_venue() {
     let own = terminal.try_clone().unwrap();
     let mut venue = Program::start_at(&dir, &["serve", "venue.toml"], Stdio::from(terminal));
     venue.wait_for("listening at ");
-    // While the terminal exists, SIGHUP means a reload.
+    // While the terminal is open, SIGHUP reloads the settings.
     venue.send(Signal::HUP);
     venue.wait_for("reload: nothing has changed");
     drop(keyboard);
-    // A child of another test holds the descriptor until its exec.
+    // A process that another test starts holds the descriptor until its exec, so the terminal may
+    // close later.
     let mut closed = [PollFd::new(&own, PollFlags::IN)];
     let patience = Timespec { tv_sec: 20, tv_nsec: 0 };
     assert_eq!(poll(&mut closed, Some(&patience)), Ok(1));
@@ -557,8 +561,8 @@ fn connect_without_a_logon_is_a_failure() {
     assert!(errors.contains("never logged on"), "{errors}");
 }
 
-/// Starts a counterparty that accepts one connection and answers the n-th message with the n-th
-/// entry.
+/// Starts a counterparty that accepts one connection and answers the n-th message with the messages
+/// of the n-th entry. Returns its address.
 pub(crate) fn scripted(answers: Vec<Vec<(&'static str, &'static str)>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -591,7 +595,7 @@ pub(crate) fn scripted(answers: Vec<Vec<(&'static str, &'static str)>>) -> Strin
                 stream.write_all(&out).unwrap();
             }
         }
-        // Reads until the other side has closed.
+        // The counterparty reads until the program closes the connection.
         let _ = stream.read_to_end(&mut buffer);
     });
     address
@@ -607,7 +611,8 @@ fn the_counterpartys_words_are_shown() {
     ];
     let farewell = vec![("5", "58=account is blocked|")];
     let order = "buy 1 EU 3\n";
-    // The counterparty rejects an order, and ends the session with a reason at the next message.
+    // The counterparty rejects an order, and answers the next message with a Logout(5) that gives a
+    // reason.
     let script = vec![logon(), rejects, farewell];
     write_client(&dir, &scripted(script), "reconnect_interval_ms = 60000\n");
     let mut client = Program::start(&dir, &["connect", "client.toml", "--quiet"]);
@@ -623,8 +628,8 @@ fn the_counterpartys_words_are_shown() {
     let (code, errors) = client.ended();
     assert_eq!(code, Some(0), "the Logout(5) was answered");
     assert!(!errors.contains("no such") && !errors.contains("closed for today"), "{errors}");
-    // With messages on the terminal, each reject appears once; `--verbose` also prints it as an
-    // event.
+    // While messages are shown on the terminal, a reject is not also printed as an event, except
+    // with `--verbose`.
     for (options, events) in [(&[][..], 0), (&["--verbose"], 1)] {
         let rejects = vec![("3", "45=2|371=55|372=D|373=5|58=no such symbol|")];
         let script = vec![logon(), rejects, vec![("5", "58=bye|")]];
@@ -638,7 +643,7 @@ fn the_counterpartys_words_are_shown() {
         let (_, errors) = client.ended();
         assert_eq!(errors.matches("no such symbol").count(), events, "{errors}");
     }
-    // The counterparty refuses the logon.
+    // The counterparty answers the Logon(A) with a Logout(5).
     let script = vec![vec![("5", "58=wrong password|")]];
     write_client(&dir, &scripted(script), "reconnect_interval_ms = 60000\nreset_on = ['logon']\n");
     let mut client = Program::start(&dir, &["connect", "client.toml", "--quiet"]);
@@ -658,7 +663,7 @@ fn numbers_go_on_past_queued_and_foreign_orders() {
         run_in(dir.path(), &["connect", "client.toml", "--quiet"], commands.as_bytes()).out
     };
     assert!(connect("buy 1 EU 3\nbuy 2 EU 3\n").contains("the next order has the number 1;"));
-    // An order with the highest possible number, sent by `send`.
+    // The user sends an order with the highest possible number as its ClOrdID(11).
     let highest = format!("send D 11={}|55=EU|54=1|38=1|40=2|44=1\n", u64::MAX);
     assert!(connect(&highest).contains("the next order has the number 3;"));
     let out = connect("cancel 2\n");
@@ -666,7 +671,7 @@ fn numbers_go_on_past_queued_and_foreign_orders() {
     assert!(connect("").contains("the next order has the number 4;"));
 }
 
-/// Sends garbage from another address of this machine, and waits for the end of the connection.
+/// Connects from another loopback address, sends garbage, and waits for the end of the connection.
 fn disturb(from: &str, to: &str) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     let from: SocketAddr = format!("{from}:0").parse().unwrap();
@@ -676,7 +681,7 @@ fn disturb(from: &str, to: &str) {
     let mut stream = TcpStream::from(socket);
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-    // Closed, or reset because of unread bytes.
+    // The program has closed the connection, or has reset it because of unread bytes.
     let mut buffer = [0; 16];
     assert!(!matches!(stream.read(&mut buffer), Ok(1..)), "an answer to what is no message");
 }
@@ -685,7 +690,7 @@ fn disturb(from: &str, to: &str) {
 fn a_standard_error_that_nobody_reads_holds_up_nobody() {
     let dir = TempDir::new();
     let venue = venue(&dir, "", QUIET);
-    // A pipe of one page, which a few dozen lines fill.
+    // The pipe of standard error is reduced to one page, which a few dozen lines fill.
     let stderr = venue.child.stderr.as_ref().unwrap();
     let room = rustix::pipe::fcntl_setpipe_size(stderr, 4_096).unwrap();
     assert!(room <= 4_096, "{room}");

@@ -147,7 +147,7 @@ fn what_counts_in_the_end_is_shown_with_its_origin_and_without_passwords() {
         assert!(!text.contains("sesame"), "{text}");
     }
     assert!(all.contains("logon_timeout_ms = 10000") && json.contains("\"logon_timeout_ms\""));
-    // The output can be read back and gives the same output.
+    // The output of `settings show` is itself a valid settings file, and shows the same values.
     let read_back = all.replace("workers = 2", "workers = 3");
     fs::write(dir.path().join("b.toml"), &read_back).unwrap();
     let again = said(&dir, &["show", "b.toml"]);
@@ -156,7 +156,7 @@ fn what_counts_in_the_end_is_shown_with_its_origin_and_without_passwords() {
         values.filter(|line| !line.starts_with('#')).collect()
     };
     assert_eq!(values(&again), values(&read_back));
-    // Shows one session, or none.
+    // `settings show` with a session name shows this session only, and reports an unknown name.
     let one = said(&dir, &["show", "a.toml", "A->C"]);
     assert_eq!(one.matches("[[session]]").count(), 1);
     let run = run_in(dir.path(), &["settings", "show", "a.toml", "nobody"], b"");

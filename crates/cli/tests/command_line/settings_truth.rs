@@ -1,5 +1,5 @@
-//! Compares `transfix settings check` with the commands: a file without errors starts, and a file
-//! that does not start has an error.
+//! `transfix settings check` agrees with the commands: a file that passes the check starts, and a
+//! file that cannot start fails the check.
 
 use std::fs::{self, Permissions};
 use std::net::TcpListener;
@@ -23,7 +23,7 @@ fn check(dir: &TempDir, text: &str, flags: &[&str]) -> Run {
     run_in(dir.path(), &[&["settings", "check", "a.toml"], flags].concat(), b"")
 }
 
-/// Starts the command and waits for its first line of output.
+/// Starts the command, and waits for its first line of output.
 fn starts(dir: &TempDir, verb: &str) {
     let mut program = Program::start(dir, &[verb, "a.toml"]);
     let sign = match verb {
@@ -183,7 +183,7 @@ fn an_administration_that_cannot_start_is_found_before_a_port_is_opened() {
         fs::write(&file, text).unwrap();
         fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
     }
-    // A listener of the test holds the port, so that no other program can take it.
+    // The test holds the port with a listener, so that no other program can bind the port.
     let held = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = held.local_addr().unwrap().port();
     let at_port = ACCEPTOR.replace(":0'", &format!(":{port}'"));
@@ -222,7 +222,8 @@ fn an_administration_that_cannot_start_is_found_before_a_port_is_opened() {
     ] {
         does_not_start(&dir, &text, expected);
     }
-    // Only the start detects an address in use, because this can change at any moment.
+    // The check accepts an address in use, because another program may free the address at any
+    // moment; only the start fails.
     let text = format!("[admin]\naddress = '127.0.0.1:{port}'\n{ACCEPTOR}");
     assert_eq!(check(&dir, &text, &[]).code, 0);
     for verb in ["serve", "run"] {
@@ -286,7 +287,7 @@ fn an_unknown_key_has_a_short_answer() {
     }
 }
 
-/// Checks that the check reports this error, and that the command does not start or listen.
+/// Tests that `settings check` reports this error, and that the command fails before it listens.
 fn does_not_start(dir: &TempDir, text: &str, expected: &str) {
     let run = check(dir, text, &[]);
     assert!(run.code == 1 && run.out.contains(expected), "{expected}: {run:#?}");
@@ -321,7 +322,8 @@ fn a_program_of_ones_own_may_do_more() {
 const SCHEDULED: &str = "offline = 'store'\n\
     schedule = { zone = 'UTC', from = '08:00', to = '16:00' }";
 
-/// Version, session, key, and the warning about the key.
+/// Settings with a warning: BeginString(8), the session, the additional key, and the expected
+/// warning.
 const CHOICES: &[(&str, &str, &str, &str)] = &[
     ("FIX.4.4", ACCEPTOR, SCHEDULED, "restarts the numbers; `queue` keeps them"),
     ("FIX.4.4", ACCEPTOR, "validate_check_sum = false", "damaged messages are accepted"),
@@ -379,7 +381,7 @@ const CHOICES: &[(&str, &str, &str, &str)] = &[
     ("FIX.4.4", INITIATOR, "timing.impose_heart_bt_int = true", "only an acceptor checks"),
 ];
 
-/// These keys have an effect in their session.
+/// Keys that have an effect in their session, so that the check does not warn.
 const SOUND: &[(&str, &str, &str)] = &[
     ("FIX.4.4", ACCEPTOR, "numbers.next_expected = true"),
     ("FIX.4.2", ACCEPTOR, "checks.conditions = true"),
@@ -402,7 +404,7 @@ fn choices_that_cost_safety_or_do_nothing_are_warned_of() {
         let line = run.out.lines().find(|line| line.contains(expected));
         let line = line.unwrap_or_else(|| panic!("{key}: {run:#?}"));
         assert!(line.starts_with("warning: a.toml:7: ") && run.code == 0, "{key}: {run:#?}");
-        // A default value causes no warning.
+        // Without the additional key, its default value causes no warning.
         let plain = check(&dir, &of(begin_string, session, ""), &[]);
         assert!(!plain.out.contains(expected), "{key}: {plain:#?}");
     }
@@ -517,7 +519,7 @@ fn a_store_whose_segments_are_gone_leads_to_a_remedy_and_not_in_a_circle() {
             assert!(!said.contains(circle), "{call:?}: {said}");
         }
     }
-    // The suggested remedy works.
+    // The remedy that the error suggests works.
     fs::rename(&store, dir.path().join("away")).unwrap();
     starts(&dir, "serve");
 }

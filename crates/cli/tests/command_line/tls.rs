@@ -1,4 +1,4 @@
-//! `transfix tls check`, against servers of rustls and `openssl s_server`.
+//! `transfix tls check` against servers that use rustls and `openssl s_server`.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
@@ -10,18 +10,18 @@ use transfix_testkit::certificates::{Authority, Signed, Valid};
 use transfix_testkit::temp::TempDir;
 use transfix_testkit::tls::{self, TLS12, TLS12_AND_13, Versions};
 
-/// The behavior of a server, apart from presenting its certificate.
+/// The behavior of a test server in addition to presenting its certificate.
 #[derive(Clone, Copy)]
 enum Does<'a> {
     Nothing,
-    /// Requires a client certificate of this authority.
+    /// The server requires a client certificate that the authority in this file has signed.
     Ask(&'a str),
-    /// Supports TLS 1.2 at most.
+    /// The server supports no version later than TLS 1.2.
     Tls12,
 }
 
-/// Starts a server for one connection. Returns its address and a guard that keeps the server
-/// running.
+/// A function that starts a server for one connection. Returns the address, and a guard that keeps
+/// the server running.
 type Start = fn(&Signed, Does<'_>) -> (String, Option<OpenSsl>);
 
 fn rustls(own: &Signed, does: Does<'_>) -> (String, Option<OpenSsl>) {
@@ -35,7 +35,7 @@ fn rustls(own: &Signed, does: Does<'_>) -> (String, Option<OpenSsl>) {
     let address = listener.local_addr().unwrap().to_string();
     thread::spawn(move || {
         let mut stream = tls::accept(&config, listener.accept().unwrap().0);
-        // The client may refuse the certificate.
+        // The read may fail, because the client may refuse the certificate.
         let _ = stream.read_to_end(&mut Vec::new());
     });
     (address, None)
@@ -67,13 +67,13 @@ struct OpenSsl(Child);
 
 impl Drop for OpenSsl {
     fn drop(&mut self) {
-        // The server may have ended already.
+        // The signal may fail, because the server may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Creates an authority's certificate of the kind that `openssl req -x509` makes for a server.
+/// Creates a self-signed CA certificate, like `openssl req -x509` does for a server.
 fn self_signed(dir: &Path) -> (PathBuf, PathBuf) {
     let (certificate, key) = (dir.join("self.pem"), dir.join("self.key"));
     let mut made = Command::new("openssl");
@@ -88,7 +88,8 @@ fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// Runs the check. Returns the exit code and the output.
+/// Runs `transfix tls check` against the server. Returns the exit code, standard output and
+/// standard error.
 fn check((address, _server): (String, Option<OpenSsl>), args: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_transfix"));
     command.args(["tls", "check", &address, "--timeout", "30"]).args(args);
@@ -113,7 +114,8 @@ fn a_chain_of_openssl_is_explained() {
     explains_what_is_wrong(openssl, &authority, &itself);
 }
 
-/// Checks the explanations. `itself` is a self-signed certificate that may sign others.
+/// Checks that each TLS failure is explained. `itself` is a self-signed certificate that may sign
+/// other certificates.
 fn explains_what_is_wrong(start: Start, authority: &Authority, itself: &Signed) {
     let ca = authority.ca.to_str().unwrap().to_owned();
     let own = authority.sign(&["venue.example"], 1, Valid::Now);

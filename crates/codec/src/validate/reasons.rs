@@ -3,7 +3,7 @@
 
 use crate::{RejectReason, Tag};
 
-/// One kind of error that validation finds.
+/// A kind of error that validation finds.
 #[derive(Clone, Copy, Debug)]
 pub struct Reason {
     /// SessionRejectReason(373).

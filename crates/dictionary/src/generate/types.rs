@@ -18,7 +18,7 @@ pub(super) enum Type {
 /// The form of a code set's codes when encoded: number, character or text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum CodeKind {
-    /// One character.
+    /// A character.
     Char,
     /// A number.
     Int,

@@ -48,7 +48,7 @@ fn turn_to_wanted(shared: &Shared, connector: &mut Connector, now: Now) {
     }
 }
 
-/// One session as its worker sees it.
+/// A session as its worker sees it.
 pub(crate) struct DrivenSession {
     pub(crate) shared: Arc<Shared>,
     connector: Option<Connector>,

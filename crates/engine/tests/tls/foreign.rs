@@ -131,7 +131,7 @@ enum Link {
     Socket(TcpStream),
 }
 
-/// One connection.
+/// A connection.
 pub(crate) struct Client {
     link: Link,
     read: Vec<u8>,

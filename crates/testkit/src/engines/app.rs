@@ -1,4 +1,4 @@
-//! The applications of the engines in a world.
+//! The applications that run in the simulated engines.
 
 use std::panic::resume_unwind;
 use std::sync::{Arc, PoisonError};
@@ -12,20 +12,21 @@ use transfix::{
 use super::ledger::{Board, CALLBACK, Lost};
 use super::machine::MS;
 
-/// The first source of messages that come from callbacks of other sessions.
+/// The source number of the first session that routes messages to other sessions from its
+/// callbacks; session n uses `ROUTED + n`.
 const ROUTED: u64 = 8;
 
-/// The application of one side of one session.
+/// The application for one session on one side.
 pub(super) struct App {
     pub(super) board: Arc<Board>,
     pub(super) side: usize,
     pub(super) session: usize,
-    /// The identities of all sessions of this side.
+    /// The identities of all sessions on this side, the targets of routed messages.
     pub(super) others: Arc<Vec<SessionId>>,
-    /// True if callbacks run in an application thread. Wire callbacks are then off, because they
-    /// would change the timing.
+    /// True if callbacks run in an application thread. Wire callbacks are off in this case, because
+    /// they would change the timing.
     pub(super) is_pooled: bool,
-    /// The last state reported to the application.
+    /// The state of the session as last reported to the application.
     pub(super) state: State,
 }
 
@@ -57,10 +58,12 @@ impl App {
     }
 }
 
-/// Sends the next message of this source.
+/// Sends the next message of this source through the session handle, and records the result in the
+/// ledger.
 pub(super) fn send(board: &Board, at: (usize, usize), handle: &SessionHandle, source: u64) {
     let id = board.with(at, |ledger| ledger.draw(source));
-    // The thread may write the body slowly; the engine may stop in the meantime.
+    // In one case of eight, the thread writes the body slowly, so that the engine may stop in the
+    // meantime.
     let machine = &board.machine;
     let pause_ms = if machine.below(8) == 0 { machine.below(300) as u64 } else { 0 };
     let sent = handle.send("D", |body| {
@@ -73,7 +76,7 @@ pub(super) fn send(board: &Board, at: (usize, usize), handle: &SessionHandle, so
     board.with(at, |ledger| match sent {
         Ok(Sent::Direct(seq) | Sent::Stored(seq)) => ledger.accept(id, Some(seq)),
         Ok(_) => ledger.accept(id, None),
-        // The message may be in the store or not.
+        // The store may or may not contain the message.
         Err(SendError::Failed) => {}
         Err(_) => ledger.refuse(id),
     });
@@ -83,7 +86,7 @@ fn fill(body: &mut Body<'_>, id: u64) {
     body.uint(tag::CL_ORD_ID, id);
 }
 
-/// Returns the id in a message's body.
+/// Returns the message ID, which the body holds as ClOrdID(11).
 fn id_of(body: &[u8]) -> u64 {
     let digits = body.iter().skip(3).take_while(|byte| **byte != 1);
     digits.fold(0, |id, digit| 10 * id + u64::from(digit - b'0'))
@@ -101,7 +104,8 @@ impl Application for App {
         let id = message.uint(tag::CL_ORD_ID)?;
         let seq = message.uint(tag::MSG_SEQ_NUM)?;
         if self.is_pooled && self.board.chance(self.board.odds().pause) {
-            // The application does not have the message yet, whatever happens during the sleep.
+            // Until the sleep ends, the message does not count as delivered, even if the session
+            // rolls back in the meantime.
             self.board.machine.sleep(self.board.machine.below(200) as u64 * MS);
         }
         self.board
@@ -136,7 +140,7 @@ impl Application for App {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        // An application must not be able to send a Logon(A).
+        // The engine must refuse a Logon(A) from an application.
         if session.send("A", |_| ()).is_ok() {
             self.board.machine.breaks(|| format!("a Logon(A) is sent at {event:?}"));
         }
@@ -147,7 +151,8 @@ impl Application for App {
             SessionNotice::RolledBack(undone) => {
                 let mut numbers = session.next_numbers();
                 if self.is_pooled {
-                    // The session has continued, and may have recorded more messages.
+                    // The session has already continued and may have recorded more messages, so the
+                    // range in the notice counts.
                     let nothing = undone.received.is_empty();
                     numbers.0 = if nothing { u64::MAX } else { undone.received.start };
                 }
@@ -175,7 +180,7 @@ impl Application for App {
                 self.board.give_back(self.mine(), id);
                 let machine = &self.board.machine;
                 if machine.below(16) == 0 {
-                    // Other threads run during the sleep and find the session's lock taken.
+                    // During the sleep, other threads run and find the session locked.
                     machine.sleep(machine.below(20) as u64 * MS);
                 }
                 if self.board.chance(self.board.odds().panic) {

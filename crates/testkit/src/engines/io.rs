@@ -1,4 +1,4 @@
-//! The engine's view of the world: one process on the machine.
+//! The clock, network and threads that one simulated process gives to its engine.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,10 +12,10 @@ use transfix_transport::{Interest, Registry, SocketOptions, Stream, Token};
 use super::machine::{MS, Machine};
 use super::records::Records;
 
-/// The start time of the wall clock: a Tuesday, shortly before noon.
+/// The start time of the wall clock in nanoseconds since 1970: a Tuesday, shortly before noon.
 pub(super) const START_UTC_NS: i64 = 1_795_000_000_000_000_000;
 
-/// One simulated process.
+/// A simulated process, whose engine uses the simulated machine for all input and output.
 #[derive(Clone)]
 pub(super) struct Process {
     pub(super) machine: Arc<Machine>,
@@ -157,14 +157,14 @@ impl Connecting for SimConnecting {
     }
 }
 
-/// One end of a connection.
+/// An end of a simulated connection.
 pub(super) struct SimStream {
     process: Process,
     end: usize,
 }
 
 impl SimStream {
-    /// Returns the stream in the form that the engine gets.
+    /// Returns the stream as the engine uses it, with or without records.
     fn shown(self) -> Box<dyn Stream> {
         let has_records = self.process.machine.state().net.has_records;
         if has_records { Box::new(Records::new(self)) } else { Box::new(self) }

@@ -1,8 +1,9 @@
-//! The messages sent and their outcome, with the laws about messages.
+//! Records the sent messages and their outcome, and checks the laws about messages.
 //!
-//! Invariants: an accepted message is delivered once and in the order of its source, or given back.
-//! A refused message never arrives. Two kinds of messages may be lost: messages in the memory of a
-//! process that was killed or lost its store, and messages from callbacks of an undone turn.
+//! Invariants: an accepted message is delivered exactly once, in the order of its source, or given
+//! back to the application. A refused message never arrives. Two kinds of messages may be lost:
+//! messages in the memory of a process that was killed or lost its store, and messages that a
+//! rolled-back callback sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,36 +12,36 @@ use transfix::LogonAnswer;
 
 use super::machine::Machine;
 
-/// The number of message sources; each source has its own order.
+/// The number of message sources. The messages of each source keep their order.
 pub(super) const SOURCES: u64 = 32;
-/// The source of messages sent inside a callback of the same session.
+/// The source number of messages that a session sends inside its own callbacks.
 pub(super) const CALLBACK: u64 = 0;
 
-/// The kind of state that a session has lost.
+/// The extent of a session's rollback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lost {
-    /// The actions of callbacks in one turn.
+    /// The messages that callbacks sent in one turn of the worker.
     Turn,
-    /// Everything in the memory of the process.
+    /// All state in the memory of the process.
     Process,
 }
 
-/// The messages of one side of one session.
+/// The outcome of the messages that one side sends in one session.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     next: u64,
-    /// Accepted messages with their MsgSeqNum(34), if known.
+    /// Accepted messages with their MsgSeqNum(34); `None` if the number is not yet assigned.
     accepted: BTreeMap<u64, Option<u64>>,
-    /// Messages that may arrive or be lost.
+    /// Messages with an uncertain outcome, which may arrive or be lost.
     maybe: BTreeSet<u64>,
     refused: BTreeSet<u64>,
     returned: BTreeSet<u64>,
-    /// Delivered messages with their MsgSeqNum(34), in order.
+    /// Delivered messages with their MsgSeqNum(34), in the order of delivery.
     delivered: Vec<(u64, u64)>,
 }
 
 impl Ledger {
-    /// Returns the id of the next message of this source.
+    /// Returns a new message ID for this source. The message may be lost until it is accepted.
     pub(super) fn draw(&mut self, source: u64) -> u64 {
         self.next += 1;
         let id = self.next * SOURCES + source;
@@ -48,9 +49,10 @@ impl Ledger {
         id
     }
 
-    /// Records that the session accepted message `id`, with its number if known.
+    /// Records that the session accepted message `id`, with its MsgSeqNum(34) if known.
     pub(super) fn accept(&mut self, id: u64, seq: Option<u64>) {
-        // The message may have been given back in the meantime.
+        // If the session has already given the message back, the message does not count as
+        // accepted.
         if self.maybe.remove(&id) {
             self.accepted.insert(id, seq);
         }
@@ -73,7 +75,7 @@ impl Ledger {
         }
     }
 
-    /// Records that the other side's application received message `id`.
+    /// Records that the application of the other side received message `id`.
     fn deliver(&mut self, id: u64, seq: u64) -> Result<(), String> {
         if self.delivered.iter().any(|(other, _)| *other == id) {
             return Err(format!("{id} is delivered twice, with number {seq}"));
@@ -90,7 +92,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Undoes sends: the sender continues with the number `next_out`.
+    /// Rolls back sent messages: the sender continues with the sequence number `next_out`.
     fn undo_sent(&mut self, next_out: u64, lost: Lost) -> Result<(), String> {
         for (id, seq) in std::mem::take(&mut self.accepted) {
             let is_undone = seq.is_some_and(|seq| seq >= next_out);
@@ -108,30 +110,30 @@ impl Ledger {
         Ok(())
     }
 
-    /// Undoes deliveries: the receiver expects the number `next_in`.
+    /// Rolls back deliveries: the receiver expects the sequence number `next_in` next.
     fn undo_delivered(&mut self, next_in: u64) {
         self.delivered.retain(|(_, seq)| *seq < next_in);
     }
 
-    /// Returns the accepted messages that have not arrived.
+    /// Returns the accepted messages that have not been delivered.
     fn missing(&self) -> Vec<u64> {
         let delivered: BTreeSet<u64> = self.delivered.iter().map(|(id, _)| *id).collect();
         self.accepted.keys().filter(|id| !delivered.contains(id)).copied().collect()
     }
 }
 
-/// The ledgers of both sides of all sessions.
+/// The ledgers of all sessions, one for each side, and values that all applications share.
 pub(super) struct Board {
     pub(super) machine: Arc<Machine>,
     ledgers: Mutex<Vec<[Ledger; 2]>>,
-    /// Pending questions about Logons.
+    /// The Logon(A) questions of each side that still need an answer.
     pub(super) questions: [Mutex<Vec<LogonAnswer>>; 2],
     pub(super) odds: Mutex<Odds>,
-    /// The number of disconnects reported to applications.
+    /// The number of disconnects that applications were notified of.
     pub(super) ends: Mutex<u64>,
 }
 
-/// The chance of each application action, one in the given number; 0 for never.
+/// The odds of each application action: one in the given number, or never for 0.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Odds {
     pub(super) answer: usize,
@@ -158,7 +160,7 @@ impl Board {
         self.ledgers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a function on the ledger of this side of a session.
+    /// Runs a function on the ledger of one side of a session.
     pub(super) fn with<T>(
         &self,
         (side, session): (usize, usize),
@@ -181,20 +183,21 @@ impl Board {
         }
     }
 
-    /// Records that the application of this side received message `id`.
+    /// Records that the application on this side received message `id`.
     pub(super) fn deliver(&self, (side, session): (usize, usize), id: u64, seq: u64) {
         let sender = (1 - side, session);
         let judged = self.with(sender, |ledger| ledger.deliver(id, seq));
         self.judge(sender, judged);
     }
 
-    /// Records that the application of this side got its own message `id` back.
+    /// Records that the application on this side got its own message `id` back unsent.
     pub(super) fn give_back(&self, at: (usize, usize), id: u64) {
         let judged = self.with(at, |ledger| ledger.give_back(id));
         self.judge(at, judged);
     }
 
-    /// Undoes work of this side: the session continues with these inbound and outbound numbers.
+    /// Records a rollback on this side: the session continues with these inbound and outbound
+    /// sequence numbers.
     pub(super) fn undo(
         &self,
         (side, session): (usize, usize),
@@ -206,12 +209,12 @@ impl Board {
         self.judge((side, session), judged);
     }
 
-    /// Returns the number of messages that have arrived.
+    /// Returns the number of messages delivered in all sessions.
     pub(super) fn delivered(&self) -> u64 {
         self.ledgers().iter().flatten().map(|ledger| ledger.delivered.len() as u64).sum()
     }
 
-    /// Returns the messages that have not arrived, by session and sender.
+    /// Returns the accepted but undelivered messages, by session and sending side.
     pub(super) fn missing(&self) -> Vec<(usize, usize, Vec<u64>)> {
         let ledgers = self.ledgers();
         let all = ledgers.iter().enumerate().flat_map(|(session, sides)| {

@@ -1,13 +1,13 @@
-//! The threads and the time of a world. One thread runs at a time, and the seed chooses the next
-//! thread at each switch point.
+//! The threads and the clock of a simulated world. Only one thread runs at a time; the seed chooses
+//! the next thread at each switch point.
 //!
-//! The threads are real, so that the engine's code runs unchanged; all threads but one wait for
-//! their turn. Switch points are clock reads, reads, writes, waits, and locks held by another
-//! thread. Time advances by a microsecond or two at each switch point. When all threads wait, time
-//! jumps to the next event.
+//! The threads are operating-system threads, so that the engine's code runs unchanged; all threads
+//! but one wait. The switch points are clock reads, socket reads and writes, waits, and attempts to
+//! lock what another thread has locked. Time advances by a microsecond or two at each switch point.
+//! When all threads wait, time jumps to the next event.
 //!
-//! Invariants: no other thread runs between two switch points. A finished world frees all threads,
-//! so that they end.
+//! Invariants: between two switch points of a thread, no other thread runs. A finished world lets
+//! all its threads run freely until they end.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,25 +25,26 @@ use crate::world::Trace;
 
 pub(super) const MS: u64 = 1_000_000;
 pub(super) const SECOND: u64 = 1_000 * MS;
-/// Clock reads or empty reads in a row after which a thread counts as spinning.
-const LOOKS_MAX: u32 = 200;
-/// The maximum time that passes between two looks of a spinning thread.
+/// The number of consecutive clock reads or empty reads after which a thread counts as spinning.
+const IDLE_READS_MAX: u32 = 200;
+/// The maximum time that passes while a spinning thread is skipped, in nanoseconds.
 const SPIN_NS: u64 = 200 * MS;
-/// The maximum number of switch points; a world with more is stuck.
+/// The maximum number of switch points in a world; a world that exceeds the limit counts as stuck.
 const PASSES_MAX: u64 = 20_000_000;
 
 thread_local! {
-    /// The index of this thread in its world.
+    /// The index of the current thread in its world.
     static ME: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The status of a thread, including the event for which the thread waits.
+/// The status of a thread, with the event that a waiting thread needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
     Runs,
-    /// Waits for an event at this place, until this moment.
+    /// The thread waits until this time in nanoseconds, or until the poller with this index has a
+    /// ready event.
     Waits(u64, Option<usize>),
-    /// Waits for the end of this thread.
+    /// The thread waits until the thread with this index has ended.
     Joins(usize),
     Ended,
 }
@@ -56,7 +57,8 @@ struct Task {
     looks: u32,
 }
 
-/// The right of one thread to run.
+/// The permission for one thread to run. A thread passes the baton to the next thread at a switch
+/// point.
 #[derive(Default)]
 struct Baton {
     is_here: AtomicBool,
@@ -78,41 +80,41 @@ impl Baton {
     }
 }
 
-/// A thread's poller: ready events that the thread has not taken yet.
+/// The poller of a thread: the ready events that the thread has not yet received.
 #[derive(Default)]
 struct Poller {
     pending: Vec<Ready>,
 }
 
-/// The state of a world's threads, and the network between its processes.
+/// The state of all threads of a world, and the network between the processes.
 pub(super) struct State {
     pub(super) random: Random,
     pub(super) now_ns: u64,
     pub(super) net: Net,
     tasks: Vec<Task>,
     places: Vec<Poller>,
-    /// The numbers of killed processes.
+    /// The numbers of the killed processes.
     killed: Vec<usize>,
     current: usize,
     switch_one_in: usize,
     passes: u64,
-    /// The deadline of the current action.
+    /// The deadline of the current action, in simulated nanoseconds.
     over_by_ns: u64,
     broken: Option<String>,
 }
 
-/// The machine on which all processes of a world run.
+/// The simulated machine that runs all processes of a world.
 pub(super) struct Machine {
     state: Mutex<State>,
     is_free: AtomicBool,
     trace: Trace,
-    /// The CPUs of the first thread before and after the world.
+    /// The previous CPU affinity of the world's first thread, which is restored after the run.
     cpus: Option<CpuSet>,
 }
 
 impl Machine {
-    /// Creates a machine whose first thread is the caller. All threads stay on its CPU: only one
-    /// runs at a time, and switching to another CPU would need a wakeup.
+    /// Creates a machine whose first thread is the caller. All threads run on the caller's CPU:
+    /// only one thread runs at a time, and a switch to another CPU would need a wakeup.
     pub(super) fn new(seed: u64, switch_one_in: usize, trace: Trace) -> Arc<Self> {
         let mut random = Random::new(seed);
         let net = Net::new(Random::new(random.next()));
@@ -159,7 +161,7 @@ impl Machine {
         self.trace.add(now_ns, what);
     }
 
-    /// Returns true if a trace is kept.
+    /// Returns true if the world keeps a trace.
     pub(super) const fn is_traced(&self) -> bool {
         self.trace.is_kept()
     }
@@ -168,8 +170,8 @@ impl Machine {
         self.state().now_ns
     }
 
-    /// Sets the deadline of the current action, or `u64::MAX` for none. Missing the deadline breaks
-    /// a law.
+    /// Sets the deadline of the current action; `u64::MAX` means none. An action that misses its
+    /// deadline breaks a law.
     pub(super) fn must_be_over_by(&self, at_ns: u64) {
         self.state().over_by_ns = at_ns;
     }
@@ -178,7 +180,7 @@ impl Machine {
         self.state().passes
     }
 
-    /// Records a broken law; only the first one counts.
+    /// Records a broken law. Only the first broken law of a world is reported.
     pub(super) fn breaks(&self, law: impl FnOnce() -> String) {
         if !self.is_free() {
             self.state().broken.get_or_insert_with(law);
@@ -189,7 +191,7 @@ impl Machine {
         self.state().broken.clone()
     }
 
-    /// Frees all threads after the world is judged: they run without turns.
+    /// Lets all threads run freely after the end of the test, so that they can end.
     pub(super) fn set_free(&self) {
         self.is_free.store(true, Ordering::Release);
         let batons: Vec<_> =
@@ -206,18 +208,18 @@ impl Machine {
         self.is_free.load(Ordering::Acquire)
     }
 
-    /// Reads the clock; another thread may run first.
+    /// Returns the time in nanoseconds. The read is a switch point: another thread may run first.
     pub(super) fn clock(&self) -> u64 {
         self.pass();
         let mut state = self.state();
         if self.is_free() {
-            // The clock jumps, so that a waiting thread continues soon.
+            // In a finished world the clock jumps, so that a waiting thread continues soon.
             state.now_ns += SECOND;
         }
         state.now_ns
     }
 
-    /// Marks a switch point: another thread may run.
+    /// Marks a switch point, at which another thread may run.
     pub(super) fn pass(&self) {
         if self.is_free() {
             return std::thread::yield_now();
@@ -228,14 +230,15 @@ impl Machine {
         state.move_on(took);
         let me = ME.get();
         state.tasks[me].looks += 1;
-        let spins = state.tasks[me].looks >= LOOKS_MAX;
+        let spins = state.tasks[me].looks >= IDLE_READS_MAX;
         let one_in = state.switch_one_in;
         if spins || state.random.below(one_in) == 0 {
             self.switch(state);
         }
     }
 
-    /// Lets another thread run, if one can.
+    /// Gives other threads an opportunity to run. Returns false if the world is finished and all
+    /// threads run freely.
     pub(super) fn give_way(&self) -> bool {
         if self.is_free() {
             return false;
@@ -243,18 +246,20 @@ impl Machine {
         let mut state = self.state();
         state.passes += 1;
         state.move_on(1_000);
-        // A thread that others wait for may be marked as spinning.
+        // The thread that holds the lock may be marked as spinning, so the marks of all threads are
+        // cleared.
         state.tasks.iter_mut().for_each(|task| task.looks = 0);
         self.switch(state);
         true
     }
 
-    /// Records that this thread has acted, so that it does not count as spinning.
+    /// Records that the current thread has made progress, so that the thread does not count as
+    /// spinning.
     pub(super) fn has_acted(&self) {
         self.state().tasks[ME.get()].looks = 0;
     }
 
-    /// Waits until this moment, or until an event is ready at `place`.
+    /// Waits until this time, or until the poller `place` has a ready event.
     pub(super) fn wait(&self, until_ns: u64, place: Option<usize>) {
         if self.is_free() {
             std::thread::park_timeout(Duration::from_micros(100));
@@ -266,7 +271,7 @@ impl Machine {
         let me = ME.get();
         state.tasks[me].looks = 0;
         let is_ready = place.is_some_and(|place| !state.places[place].pending.is_empty());
-        // Some waits end without a reason.
+        // In one case of 200, a wait ends without a reason, like a spurious wakeup.
         let ends = until_ns <= state.now_ns || is_ready || state.random.below(200) == 0;
         if !ends {
             state.tasks[me].status = Status::Waits(until_ns, place);
@@ -281,12 +286,13 @@ impl Machine {
         }
     }
 
-    /// Gives the turn to another thread, and returns when this thread has the turn again.
+    /// Passes the permission to run to another thread. Returns when the current thread may run
+    /// again.
     fn switch(&self, mut state: MutexGuard<'_, State>) {
         let me = ME.get();
         let next = state.pick();
         if me == 0 && state.broken.is_some() {
-            // The event for which this thread waits may never come.
+            // After a broken law, the event for which the first thread waits may never come.
             drop(state);
             return self.set_free();
         }
@@ -333,7 +339,7 @@ impl Machine {
         self.state().tasks[task].status == Status::Ended
     }
 
-    /// Waits for the end of a thread.
+    /// Waits until the thread with the index `task` has ended.
     pub(super) fn join(&self, task: usize) {
         loop {
             let mut state = self.state();
@@ -364,7 +370,7 @@ impl Machine {
         ready.append(&mut self.state().places[place].pending);
     }
 
-    /// Kills a process: its threads never continue, and its connections break.
+    /// Kills a process: its threads never run again, and its connections break.
     pub(super) fn kill(&self, process: usize) {
         let mut state = self.state();
         state.killed.push(process);
@@ -374,7 +380,7 @@ impl Machine {
 }
 
 impl State {
-    /// Advances the clock and handles the events up to the new time.
+    /// Advances the clock by `ns`, and handles the network events up to the new time.
     fn move_on(&mut self, ns: u64) {
         self.now_ns += ns;
         for (place, ready) in self.net.advance(self.now_ns) {
@@ -382,7 +388,7 @@ impl State {
         }
     }
 
-    /// Reports readiness at `place`; a thread that waits there can continue.
+    /// Adds a ready event to the poller `place`. A thread that waits for this poller can continue.
     pub(super) fn notify(&mut self, place: usize, ready: Ready) {
         let pending = &mut self.places[place].pending;
         match pending.iter_mut().find(|known| known.token == ready.token) {
@@ -400,7 +406,7 @@ impl State {
         !self.killed.contains(&task.process)
     }
 
-    /// Returns the thread that continues.
+    /// Returns the index of the thread that runs next.
     fn pick(&mut self) -> usize {
         loop {
             self.move_on(0);
@@ -409,7 +415,7 @@ impl State {
                 self.broken.get_or_insert_with(|| format!("the threads run and run: {stand}"));
             }
             if self.broken.is_some() {
-                // The first thread of the world reports the broken law.
+                // After a broken law, the first thread of the world runs next and reports the law.
                 self.tasks[0].status = Status::Runs;
                 return 0;
             }
@@ -426,7 +432,7 @@ impl State {
             }
             let all = || self.tasks.iter().enumerate().filter(|(_, task)| self.is_alive(task));
             let runs = |task: &Task| task.status == Status::Runs;
-            let busy = |task: &Task| runs(task) && task.looks < LOOKS_MAX;
+            let busy = |task: &Task| runs(task) && task.looks < IDLE_READS_MAX;
             let can: Vec<usize> = all().filter(|(_, t)| busy(t)).map(|(i, _)| i).collect();
             if !can.is_empty() {
                 let next = self.random.below(can.len());
@@ -439,7 +445,7 @@ impl State {
             let next_ns = waits.chain(self.net.next_ns()).min();
             let spins: Vec<usize> = all().filter(|(_, task)| runs(task)).map(|(i, _)| i).collect();
             match next_ns.filter(|at| *at < u64::MAX) {
-                // A spinning thread reads the clock too, so time must not jump far.
+                // A spinning thread also reads the clock, so the time must not jump far ahead.
                 Some(at) if !spins.is_empty() => {
                     self.move_on(at.saturating_sub(now_ns).min(SPIN_NS))
                 }
@@ -450,12 +456,12 @@ impl State {
                     self.broken.get_or_insert(format!("nothing will ever happen: {stand}"));
                 }
             }
-            // Spinning threads look again.
+            // After the jump, spinning threads may run again.
             spins.iter().for_each(|&i| self.tasks[i].looks = 0);
         }
     }
 
-    /// Describes the status of each thread.
+    /// Describes the status of each thread, for an error message.
     pub(super) fn stand(&self) -> String {
         let alive = self.tasks.iter().filter(|task| self.is_alive(task));
         let alive = alive.filter(|task| task.status != Status::Ended);
@@ -464,7 +470,7 @@ impl State {
     }
 }
 
-/// Records the end of a thread on drop, also after a panic.
+/// A guard that records the end of its thread on drop, even after a panic.
 struct End<'m> {
     machine: &'m Machine,
     task: usize,
@@ -489,8 +495,8 @@ fn baton_of(thread: Thread) -> Arc<Baton> {
     Arc::new(Baton { is_here: AtomicBool::new(false), thread: Mutex::new(Some(thread)) })
 }
 
-/// Pins the thread to one CPU and returns its previous CPUs. Worlds run slower where pinning is not
-/// permitted.
+/// Pins the current thread to one CPU, and returns its previous affinity. Where pinning is not
+/// permitted, worlds run slower.
 fn stay_on_one_cpu() -> Option<CpuSet> {
     let before = sched_getaffinity(None).ok()?;
     let mut one = CpuSet::new();

@@ -1,8 +1,8 @@
-//! The network of a world: listeners, connections, and bytes in transit.
+//! The simulated network: listeners, connections, and bytes in transit.
 //!
-//! Readiness is reported like edge-triggered epoll: once for each change, and at registration for
-//! existing readiness. Invariant: bytes of one direction arrive in order and without loss, up to
-//! the end of the connection.
+//! The network reports readiness like edge-triggered epoll: once for each change, and at
+//! registration if the end is ready already. Invariant: the bytes of one direction arrive in order
+//! and without loss until the connection ends.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -15,24 +15,24 @@ use transfix_transport::{Interest, Token};
 use super::machine::MS;
 use crate::random::Random;
 
-/// An item that a reader receives.
+/// An item in transit to the reader of a connection.
 #[derive(Debug)]
 enum Packet {
     Bytes(Vec<u8>),
-    /// The end of the sender's direction.
+    /// The sender has shut down its direction.
     Fin,
-    /// The connection is broken, and unread bytes are lost.
+    /// The connection is reset; unread bytes are lost.
     Reset,
 }
 
 #[derive(Debug)]
 enum Event {
     Arrives,
-    /// A connection reaches this address.
+    /// A connection attempt reaches this listening address.
     Connects(SocketAddr),
 }
 
-/// The progress of a connection.
+/// The state of a connection attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Connecting,
@@ -40,7 +40,7 @@ enum Phase {
     Refused,
 }
 
-/// One end of a connection; the two ends have adjacent indexes.
+/// An end of a connection; the two ends of a connection have adjacent indexes.
 struct End {
     process: usize,
     phase: Phase,
@@ -48,52 +48,52 @@ struct End {
     inbox: VecDeque<u8>,
     has_fin: bool,
     is_reset: bool,
-    /// True while the process holds this end open.
+    /// True while the process has not closed this end.
     is_open: bool,
     has_shut_down: bool,
     wants_room: bool,
     registered: Option<(usize, Token, Interest)>,
 }
 
-/// A listening socket.
+/// A listening socket and its unaccepted connections.
 struct Listening {
     process: usize,
     waiting: VecDeque<usize>,
     registered: Option<(usize, Token)>,
 }
 
-/// The behavior of the network.
+/// The delays, buffer sizes and short reads of the network.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Weather {
+pub(super) struct NetworkConditions {
     pub(super) delay_ms_max: usize,
     pub(super) capacity: usize,
-    /// One read or write in `short_one_in` is short.
+    /// The odds of a short read or write: one in `short_one_in`.
     pub(super) short_one_in: usize,
 }
 
 /// The network.
 pub(super) struct Net {
     random: Random,
-    pub(super) weather: Weather,
-    /// True if bytes travel in records, as over TLS.
+    pub(super) weather: NetworkConditions,
+    /// True if the connections carry records, as in TLS.
     pub(super) has_records: bool,
     ends: Vec<End>,
     listeners: BTreeMap<SocketAddr, Listening>,
     events: BinaryHeap<Reverse<(u64, u64)>>,
     what: BTreeMap<u64, (usize, Event)>,
     next_event: u64,
-    /// Connections that no longer deliver anything.
+    /// Connections that silently deliver nothing any more.
     dead: Vec<usize>,
-    /// The events to report at the next look.
+    /// The readiness events that the next call of `advance` returns.
     told: Told,
 }
 
-/// The ends of connections to report, each with its event.
+/// Readiness events, each with the index of the connection's end.
 type Told = Vec<(usize, Ready)>;
 
 impl Net {
     pub(super) fn new(random: Random) -> Self {
-        let weather = Weather { delay_ms_max: 1, capacity: 1 << 16, short_one_in: 0 };
+        let weather = NetworkConditions { delay_ms_max: 1, capacity: 1 << 16, short_one_in: 0 };
         Self {
             random,
             weather,
@@ -122,7 +122,8 @@ impl Net {
         self.events.peek().map(|Reverse((at_ns, _))| *at_ns)
     }
 
-    /// Handles all events up to `now_ns`. Returns the ready events and their places.
+    /// Handles all events up to `now_ns`. Returns the ready events, each with the index of its
+    /// poller.
     pub(super) fn advance(&mut self, now_ns: u64) -> Vec<(usize, Ready)> {
         let mut told = std::mem::take(&mut self.told);
         while self.next_ns().is_some_and(|at_ns| at_ns <= now_ns) {
@@ -178,7 +179,7 @@ impl Net {
         end
     }
 
-    /// Returns true if the connection is established.
+    /// Returns true if the connection is established, and an error if it was refused.
     pub(super) fn is_up(&self, end: usize) -> io::Result<bool> {
         match self.ends[end].phase {
             Phase::Connecting => Ok(false),
@@ -275,14 +276,14 @@ impl Net {
         one_in > 0 && self.random.below(one_in) == 0
     }
 
-    /// Sends a packet to the other end, after the bytes in transit.
+    /// Sends a packet to the other end; the packet arrives after the bytes in transit.
     fn send(&mut self, now_ns: u64, from: usize, packet: Packet) {
         let to = from ^ 1;
         if self.dead.contains(&(to / 2)) {
             return;
         }
         if !self.ends[to].is_open {
-            // TCP answers bytes to a closed socket with a reset.
+            // TCP answers bytes for a closed socket with a reset.
             if matches!(packet, Packet::Bytes(_)) {
                 self.reset(now_ns, from);
             }
@@ -294,7 +295,7 @@ impl Net {
         self.after(at_ns, to, Event::Arrives);
     }
 
-    /// Reports to this end that its connection is broken.
+    /// Reports a broken connection to this end.
     fn reset(&mut self, now_ns: u64, end: usize) {
         let at_ns = now_ns + self.delay_ns();
         self.ends[end].flight.clear();
@@ -312,8 +313,8 @@ impl Net {
         Ok(())
     }
 
-    /// Closes an end. As with TCP, unread input resets the connection, and the last written bytes
-    /// are lost.
+    /// Closes an end of a connection. As with TCP, unread input resets the connection, and the last
+    /// written bytes are lost.
     pub(super) fn close(&mut self, now_ns: u64, end: usize) {
         if !std::mem::replace(&mut self.ends[end].is_open, false) {
             return;
@@ -331,14 +332,14 @@ impl Net {
         }
     }
 
-    /// Breaks one connection in `one_in`, or silences it if `is_silent`. Returns the number of
-    /// connections.
+    /// Breaks one connection in `one_in`; if `is_silent`, the connection delivers nothing any more
+    /// but reports no error. Returns the number of affected connections.
     pub(super) fn cut(&mut self, now_ns: u64, one_in: usize, is_silent: bool) -> usize {
         let mut cut = 0;
         for connection in 0..self.ends.len() / 2 {
             let ends = [2 * connection, 2 * connection + 1];
             let is_up = ends.iter().all(|end| self.ends[*end].is_open && !self.ends[*end].is_reset);
-            // Connections of strangers belong to no process and must be ended by the engines.
+            // Connections of strangers stay intact, because the engines themselves must end them.
             let is_stranger = self.ends[ends[0]].process == 0;
             if !is_up || is_stranger || self.random.below(one_in) > 0 {
                 continue;
@@ -355,7 +356,7 @@ impl Net {
         cut
     }
 
-    /// Ends a process with its listeners and connections.
+    /// Ends a process: closes its listeners and breaks its connections.
     pub(super) fn kill(&mut self, now_ns: u64, process: usize) {
         self.listeners.retain(|_, listener| listener.process != process);
         for end in 0..self.ends.len() {
@@ -365,7 +366,7 @@ impl Net {
         }
     }
 
-    /// Returns the number of connections made.
+    /// Returns the number of connections made so far.
     pub(super) const fn connections(&self) -> u64 {
         self.ends.len() as u64 / 2
     }
@@ -395,7 +396,8 @@ impl End {
         self.inbox.len() + flight.sum::<usize>()
     }
 
-    /// Returns the event for the registered place of this end, if the registration wants the event.
+    /// Returns a ready event and the index of the poller for which this end is registered. The
+    /// result is `None` if the registration does not want the event.
     fn ready(&self, is_wanted: impl Fn(Interest) -> bool) -> Option<(usize, Ready)> {
         let (place, token, interest) = self.registered?;
         let is_read_closed = self.has_fin || self.is_reset;

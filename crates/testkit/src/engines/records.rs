@@ -1,9 +1,8 @@
-//! A stream of records over a simulated connection, in the manner of TLS over a socket. A read may
-//! return part of a record, a record without application bytes, or a record that ends the
-//! connection.
+//! A stream of records over a simulated connection, like TLS over a socket. A read may return part
+//! of a record, a record without application bytes, or a record that ends the connection.
 //!
-//! Invariant: the stream keeps the laws of every stream. Records are not encrypted, so that a seed
-//! repeats its world.
+//! Invariant: the stream fulfills the laws of [`Stream`]. Records are not encrypted, so that the
+//! same seed always gives the same world.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,28 +10,29 @@ use std::net::SocketAddr;
 
 use transfix_transport::{Interest, Registry, Stream, Token};
 
-/// Bytes of a record's header: kind and length.
+/// The number of bytes in a record's header: kind and length.
 const HEAD: usize = 3;
 const BYTES: u8 = 1;
-/// A record without application bytes, like a TLS session ticket.
+/// The kind of a record without application bytes, like a TLS session ticket.
 const TICKET: u8 = 2;
-/// The record that ends the sender's direction.
+/// The kind of the record that ends the sender's direction.
 const END: u8 = 3;
-/// Maximum application bytes in one record.
+/// The maximum number of application bytes in one record.
 const RECORD_BYTES: usize = 120;
-/// Short reads in a row that mean the socket is empty: see `TlsStream`.
+/// The number of consecutive short reads after which the socket counts as empty, as in `TlsStream`.
 const SHORT_READS: usize = 2;
 
-/// A stream of records over another stream.
+/// A stream that carries records over another stream.
 pub(super) struct Records<S> {
     inner: S,
-    /// Received bytes that are not a whole record yet.
+    /// Received bytes that do not form a whole record yet.
     raw: VecDeque<u8>,
-    /// Application bytes that the reader has not taken yet.
+    /// Application bytes that the reader has not yet read.
     plain: VecDeque<u8>,
-    /// Encoded bytes that the connection has not accepted yet.
+    /// Encoded bytes that the inner stream has not yet accepted.
     out: Vec<u8>,
-    /// Bytes that are in a record and not reported to the caller as written.
+    /// The number of application bytes in unsent records that were not yet reported to the caller
+    /// as written.
     owed: usize,
     has_ended: bool,
     has_more: bool,
@@ -40,7 +40,7 @@ pub(super) struct Records<S> {
 }
 
 impl<S: Stream> Records<S> {
-    /// Creates the stream, which first sends a ticket.
+    /// Creates the stream, whose first record is a ticket.
     pub(super) fn new(inner: S) -> Self {
         let mut stream = Self {
             inner,
@@ -53,7 +53,7 @@ impl<S: Stream> Records<S> {
             is_shut: false,
         };
         stream.record(TICKET, &[0; 40]);
-        // The first read or write continues the flush.
+        // An incomplete flush continues at the first read or write.
         let _ = stream.flush();
         stream
     }
@@ -72,7 +72,7 @@ impl<S: Stream> Records<S> {
         Ok(())
     }
 
-    /// Reads once. Returns true if more bytes may be available.
+    /// Reads once from the inner stream. Returns true if more bytes may be available.
     fn take(&mut self) -> io::Result<bool> {
         let mut bytes = [0; 512];
         let read = self.inner.read(&mut bytes)?;
@@ -179,7 +179,8 @@ impl<S: Stream> Stream for Records<S> {
     fn shutdown(&mut self) -> io::Result<()> {
         if !std::mem::replace(&mut self.is_shut, true) {
             self.record(END, &[]);
-            // If the buffer is full, only the end of the connection marks the end.
+            // If the inner stream does not accept the end record, only the end of the connection
+            // marks the end.
             let _ = self.flush();
         }
         self.inner.shutdown()
@@ -191,7 +192,7 @@ mod tests {
     use transfix_transport::memory::pipe;
 
     use super::*;
-    use crate::laws::{LastWords, stream_end_laws, stream_laws};
+    use crate::laws::{EndingConnection, stream_end_laws, stream_laws};
 
     #[test]
     fn laws() {
@@ -218,7 +219,7 @@ mod tests {
                 let n = tap.read(&mut raw).expect("the last words");
                 raw.truncate(n);
                 let text = b"8=FIX.4.4\x019=5\x0135=5\x0110=160\x01".to_vec();
-                LastWords { stream: Box::new(Records::new(near)), wire, raw, text, are_end }
+                EndingConnection { stream: Box::new(Records::new(near)), wire, raw, text, are_end }
             });
         }
     }

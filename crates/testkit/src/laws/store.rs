@@ -1,4 +1,4 @@
-//! The laws of [`Store`], for the stores of this project and for stores that users write.
+//! The laws of [`Store`], for the stores of this project and for stores that users implement.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use crate::random::Random;
 
 const KINDS: [Kind; 2] = [Kind::Admin, Kind::Application];
 
-/// Checks every law. `open` returns a new, empty store that was created at `created_ns` and holds
-/// at least 64 KiB.
+/// Checks every law of [`Store`]. `open` returns a new, empty store that was created at
+/// `created_ns` and holds at least 64 KiB.
 ///
 /// # Panics
 /// If a law is broken.
@@ -31,9 +31,9 @@ pub fn store_laws(created_ns: u64, mut open: impl FnMut() -> Box<dyn Store>) {
     }
 }
 
-/// Checks the laws of a store that outlives its process. Each call of `place` prepares a new, empty
-/// location, created at `created_ns`. The returned closure opens the store there and is called
-/// repeatedly; each opened store is dropped before the next call.
+/// Checks the laws of a store whose contents survive the process. Each call of `place` prepares a
+/// new, empty location, created at `created_ns`. The returned closure opens the store there and is
+/// called repeatedly; each opened store is dropped before the next call.
 ///
 /// # Panics
 /// If a law is broken.
@@ -53,7 +53,7 @@ where
     }
 }
 
-/// A store that blocks until fetched data is available, before each method returns.
+/// A store whose methods block until the data that they need has been fetched.
 #[derive(Debug)]
 pub struct Patient<S>(pub S);
 
@@ -131,7 +131,7 @@ fn commit_all(store: &mut dyn Store, records: &[Record<'_>]) {
     store.commit().expect("commit");
 }
 
-/// Ends the process that owns the store, after all commits are safe.
+/// Ends the process that owns the store, after all commits are durable.
 fn end(mut store: Box<dyn Store>) {
     let Committed::Pending(ticket) = store.commit().expect("commit") else { return };
     while store.safe().expect("safe") < ticket {
@@ -238,7 +238,7 @@ fn a_batch_may_reset_and_go_on(store: &mut dyn Store) {
     assert_eq!(store.numbers(), Numbers { next_in: 1, next_out: 2, created_ns: 101 });
 }
 
-/// The expected contents of a store, in the simplest representation.
+/// The expected contents of a store in simple collections, to compare with the store.
 #[derive(Clone)]
 struct Model {
     numbers: Numbers,
@@ -255,7 +255,7 @@ impl Model {
         Self { numbers, outbound, inbound, queue, waiting: BTreeMap::new() }
     }
 
-    /// Appends some records and commits them, both in the store and in the model.
+    /// Appends random records to both the store and the model, and commits them.
     fn turn(&mut self, store: &mut dyn Store, turn: u64, random: &mut Random) {
         for _ in 0..random.below(4) {
             let bytes = vec![random.next() as u8; random.below(120)];
@@ -356,14 +356,14 @@ fn what_is_not_committed_is_gone(open: &mut dyn FnMut() -> Box<dyn Store>) {
     assert_eq!(found(&mut *store, 2), Some(b"again".to_vec()));
 }
 
-/// States if the store supports messages that wait to be sent.
+/// The support of a store for queued messages, which wait to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Queue {
     None,
     Kept,
 }
 
-/// Returns the queued messages of a store, in order.
+/// Returns the queued messages of a store in ticket order.
 fn waiting(store: &mut dyn Store) -> Vec<(u64, Vec<u8>)> {
     let (mut all, mut next) = (Vec::new(), 0);
     while let Some(stored) = store.queued(next).expect("queued") {

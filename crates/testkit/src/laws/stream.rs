@@ -1,4 +1,4 @@
-//! The laws of [`Stream`].
+//! The laws of [`Stream`], which every byte stream of an engine fulfills.
 
 use std::io;
 
@@ -9,7 +9,8 @@ use crate::random::Random;
 
 type Pair = (Box<dyn Stream>, Box<dyn Stream>);
 
-/// Checks every law. `connect` returns the two ends of a new connection.
+/// Checks every law of [`Stream`] except the laws of [`stream_end_laws`]. `connect` returns the two
+/// ends of a new connection.
 ///
 /// # Panics
 /// If a law is broken.
@@ -21,37 +22,38 @@ pub fn stream_laws(mut connect: impl FnMut() -> Pair) {
     dropping_ends_both_directions(connect());
 }
 
-/// A connection whose far end has sent its last bytes, which have not arrived yet.
-pub struct LastWords {
+/// A connection whose other end has sent its last bytes, which have not arrived yet.
+pub struct EndingConnection {
     /// The stream under test.
     pub stream: Box<dyn Stream>,
-    /// Bytes written here arrive below the stream, as if from the network.
+    /// The far end of the raw connection: bytes written to `wire` arrive below the stream, as if
+    /// from the network.
     pub wire: MemoryStream,
-    /// The raw bytes still to arrive.
+    /// The last raw bytes of the connection, which have not arrived yet.
     pub raw: Vec<u8>,
-    /// The bytes that a reader of the stream receives from `raw`.
+    /// The application bytes that a reader of the stream receives from `raw`.
     pub text: Vec<u8>,
-    /// True if `raw` itself ends the connection, as a TLS alert does.
+    /// True if `raw` ends the connection by itself, as a TLS alert does.
     pub are_end: bool,
 }
 
-/// The kind of a readiness report: more bytes may follow, or the connection has ended.
+/// The kind of a readiness report: bytes are available, or the connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Report {
     Bytes,
     Closed,
 }
 
-/// Checks that a reader detects every end of a connection if it acts once on each readiness report.
-/// The last bytes arrive split at every position. The end is reported with the first part, with the
-/// second part, or by the bytes alone.
+/// Checks that a reader detects every end of a connection if the reader acts once on each readiness
+/// report. The last bytes arrive in two parts, split at every position. Either part may report the
+/// end, or the bytes themselves mark it.
 ///
 /// # Panics
 /// If the reader misses an end of a connection, or a byte before the end.
-pub fn stream_end_laws(mut connect: impl FnMut() -> LastWords) {
+pub fn stream_end_laws(mut connect: impl FnMut() -> EndingConnection) {
     let mut cut = 0;
     loop {
-        let LastWords { mut stream, mut wire, raw, text, .. } = connect();
+        let EndingConnection { mut stream, mut wire, raw, text, .. } = connect();
         let at = cut.min(raw.len());
         write_all(&mut wire, &raw[..at]);
         wire.shutdown().expect("shutdown");
@@ -59,7 +61,7 @@ pub fn stream_end_laws(mut connect: impl FnMut() -> LastWords) {
         assert!(ended, "{at} of {} bytes and the end in one report: the end is missed", raw.len());
         assert!(text.starts_with(&got), "{at} of {} bytes", raw.len());
 
-        let LastWords { mut stream, mut wire, raw, text, are_end } = connect();
+        let EndingConnection { mut stream, mut wire, raw, text, are_end } = connect();
         let at = cut.min(raw.len());
         write_all(&mut wire, &raw[..at]);
         let (mut got, mut ended) = act_on(&mut *stream, Report::Bytes);
@@ -82,8 +84,8 @@ pub fn stream_end_laws(mut connect: impl FnMut() -> LastWords) {
     }
 }
 
-/// Does the work of an engine's worker for one readiness report. Returns the bytes read, and true
-/// if the connection has ended.
+/// Acts on one readiness report as an engine's worker does. Returns the bytes read, and true if the
+/// connection has ended.
 fn act_on(stream: &mut dyn Stream, report: Report) -> (Vec<u8>, bool) {
     let (mut got, mut buf) = (Vec::new(), [0; 64]);
     loop {
@@ -107,7 +109,7 @@ fn write_all(wire: &mut MemoryStream, bytes: &[u8]) {
     }
 }
 
-/// Reads until bytes arrive. Loopback delivers inside the kernel, so the loop does not spin long.
+/// Reads until bytes arrive. The loop is short, because loopback delivers inside the kernel.
 fn read(stream: &mut dyn Stream, buf: &mut [u8]) -> io::Result<usize> {
     loop {
         match stream.read(buf) {
@@ -192,7 +194,8 @@ fn shutdown_ends_one_direction((mut a, mut b): Pair) {
 fn dropping_ends_both_directions((mut a, b): Pair) {
     drop(b);
     assert_eq!(read(&mut *a, &mut [0; 8]).expect("closed"), 0);
-    // The first write may still fit into the buffer. On loopback the refusal comes back at once.
+    // The first writes may still fit into the socket buffer; on loopback, the error follows at
+    // once.
     let error = loop {
         match a.write(b"more") {
             Ok(_) => std::thread::yield_now(),

@@ -1,4 +1,4 @@
-//! Lines of fields such as `35=D|11=a`: messages to send, and patterns for expected messages.
+//! Reads lines of fields such as `35=D|11=a`: messages to send, and patterns for expected messages.
 
 use std::collections::BTreeMap;
 
@@ -6,28 +6,29 @@ use transfix_codec::{Message, Timestamp};
 
 use super::Version;
 
-/// SenderCompID(49) of the session under test.
+/// SenderCompID(49) of the session under test in every scenario.
 pub(super) const OURS: &str = "US";
-/// SenderCompID(49) of the counterparty.
+/// SenderCompID(49) of the counterparty in every scenario.
 pub(super) const THEIRS: &str = "THEM";
 
 const SOH: u8 = 1;
-/// Length of a time `YYYYMMDD-HH:MM:SS`; below, the length with `.sss`.
+/// The length of a time `YYYYMMDD-HH:MM:SS`. The next constant is the length with milliseconds.
 const SECONDS_LEN: usize = 17;
 const MILLIS_LEN: usize = 21;
 
-/// The values for words in braces.
+/// The values that replace words in braces, such as `{next}`.
 pub(super) struct Words<'a> {
     pub(super) version: Version,
     pub(super) now: Timestamp,
-    /// The counterparty's next MsgSeqNum(34).
+    /// The next MsgSeqNum(34) of the counterparty.
     pub(super) next: u64,
-    /// SendingTime(52) of our messages sent for the first time, by MsgSeqNum(34).
+    /// The SendingTime(52) of each message that the session under test has sent for the first time,
+    /// by MsgSeqNum(34).
     pub(super) sent: &'a BTreeMap<u64, String>,
 }
 
 impl Words<'_> {
-    /// Returns `text` with the words in braces replaced.
+    /// Returns `text` with the words in braces replaced by their values.
     pub(super) fn expand(&self, text: &str) -> Result<String, String> {
         let mut out = String::new();
         let mut rest = text;
@@ -55,7 +56,8 @@ impl Words<'_> {
             },
             "order" if self.version.is_old() => "21=1|55=EUR/USD|54=1|38=100|40=1".to_owned(),
             "order" => format!("21=1|55=EUR/USD|54=1|60={}|38=100|40=1", self.time(0)),
-            // BodyLength(9) and CheckSum(10) are known only when the frame is complete.
+            // The words for BodyLength(9) and CheckSum(10) stay in place, because the values are
+            // known only when the frame is complete.
             "length" | "sum" => format!("{{{word}}}"),
             _ => match (word.strip_prefix("time"), word.strip_prefix("sent ")) {
                 (Some(""), _) => self.time(0),
@@ -88,15 +90,16 @@ fn seconds(text: &str) -> Result<i64, String> {
     number.ok_or_else(|| format!("{text:?} is no time; write +5s, -2h or -1d"))
 }
 
-/// A message of the counterparty. Header and trailer are generated, except for fields in the line.
+/// A frame that the counterparty sends. Fields of header and trailer are generated unless the line
+/// contains them.
 pub(super) struct Outgoing {
-    /// The message's MsgSeqNum(34), if present and numeric.
+    /// The MsgSeqNum(34) of the frame, if present and numeric.
     pub(super) number: Option<u64>,
     pub(super) bytes: Vec<u8>,
 }
 
-/// Builds the frame of an expanded line. `9=+3` and `10=+1` make a value wrong by that amount;
-/// `-34` omits a field.
+/// Builds the frame of an expanded line. `9=+3` and `10=+1` add the given amount to the right
+/// value; `-34` omits a field.
 pub(super) fn frame(line: &str, words: &Words<'_>) -> Outgoing {
     let mut fields: Vec<(&str, &str)> = Vec::new();
     let mut omitted = Vec::new();
@@ -166,8 +169,8 @@ fn check_sum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0, |sum, byte| sum.wrapping_add(*byte))
 }
 
-/// Returns the bytes of a raw line. `|` is the delimiter, and `\r`, `\n` and `\0` are these bytes.
-/// `{length}` and `{sum}` become the right values.
+/// Returns the bytes of a raw line. `|` stands for SOH, `\r`, `\n` and `\0` stand for these bytes,
+/// and `{length}` and `{sum}` for the right BodyLength(9) and CheckSum(10).
 pub(super) fn raw(line: &str) -> Vec<u8> {
     let text = line.replace('|', "\x01").replace("\\r", "\r").replace("\\n", "\n");
     let text = text.replace("\\0", "\0");
@@ -187,9 +190,9 @@ pub(super) fn raw(line: &str) -> Vec<u8> {
     }
 }
 
-/// Returns the first difference between `message` and the expanded `line`. Items of a line mean:
-/// `35=0` equals, `!58` is absent, `112` is present, `58~low` contains the text, `49!=x` differs,
-/// and `52#17` has this length.
+/// Returns the first difference between `message` and the expanded `line`. An item of the line is a
+/// condition: `35=0` equals, `!58` is absent, `112` is present, `58~low` contains the text, `49!=x`
+/// differs, and `52#17` has this length.
 pub(super) fn mismatch(line: &str, message: &Message<'_>) -> Option<String> {
     let value = |tag: &str| {
         let found = message.fields().find(|field| field.tag.0.to_string() == tag);
@@ -217,8 +220,9 @@ pub(super) fn mismatch(line: &str, message: &Message<'_>) -> Option<String> {
     None
 }
 
-/// Returns the pattern of a Reject(3) in this version. Up to FIX 4.1, the pattern has no tag, type
-/// or reason. A version omits reasons that it does not define.
+/// Returns the pattern of an expected Reject(3) in this version. Up to FIX 4.1, the pattern has no
+/// tag, type or reason. In later versions, the pattern omits a reason that the version does not
+/// define.
 pub(super) fn reject(line: &str, version: Version) -> String {
     let mut out = String::from("35=3");
     for item in line.split('|').filter(|item| !item.is_empty()) {
@@ -239,7 +243,7 @@ pub(super) fn reject(line: &str, version: Version) -> String {
     out
 }
 
-/// Returns a readable frame, with `|` for the delimiter.
+/// Returns the frame as readable text, with `|` as the delimiter.
 pub(super) fn shown(bytes: &[u8]) -> String {
     let text: Vec<u8> = bytes.iter().map(|b| if *b == SOH { b'|' } else { *b }).collect();
     text.escape_ascii().to_string()

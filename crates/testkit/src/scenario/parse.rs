@@ -40,7 +40,7 @@ pub(super) fn scenario(name: &str, text: &str) -> Result<Scenario, String> {
     if scenario.versions.is_empty() {
         return Err("the line `versions:` is missing".to_owned());
     }
-    // A scenario without an expected event tests nothing.
+    // A scenario needs at least one expected event, because otherwise it tests nothing.
     let shows = |line: &Line| !matches!(line.step, Step::In(_) | Step::Connect | Step::Wait(_));
     if !scenario.steps.iter().any(shows) {
         return Err("it expects nothing".to_owned());
@@ -48,7 +48,7 @@ pub(super) fn scenario(name: &str, text: &str) -> Result<Scenario, String> {
     Ok(scenario)
 }
 
-/// Parses a line of the header. Returns false if the line is not part of the header.
+/// Parses a line of the file's header. Returns false if the line does not belong to the header.
 fn head(scenario: &mut Scenario, line: &str) -> Result<bool, String> {
     let Some((key, value)) = line.split_once(':') else { return Ok(false) };
     let value = value.trim();

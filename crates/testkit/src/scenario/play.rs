@@ -1,7 +1,8 @@
-//! Plays a scenario in a world, in the role of the counterparty of the session under test.
+//! Plays a scenario in a world; the player acts as the counterparty of the session under test.
 //!
-//! Laws checked in every scenario: our frames are sound and carry our CompIDs. New messages have
-//! ascending numbers without a gap. Every event is expected.
+//! Every scenario also checks these laws: the frames of the session under test are well-formed and
+//! carry the right CompIDs. New messages have consecutive sequence numbers. No unexpected event
+//! occurs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,107 +12,114 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, Message, Timestamp, tag};
 use super::line::{self, OURS, THEIRS, Words};
 use super::{Failure, Line, Scenario, Side, Step, Version};
 
-/// The number of transcript entries that a failure shows.
-const SHOWN: usize = 12;
-/// A SequenceReset(4) beyond this number is hostile; the counterparty does not continue from there.
+/// The number of transcript entries in a failure report.
+const TRANSCRIPT_ENTRIES: usize = 12;
+/// The highest sequence number that the counterparty continues from. A SequenceReset(4) to a higher
+/// number is part of an attack in the scenario.
 const NUMBER_MAX: u64 = 1_000_000_000_000;
 
-/// An event that the counterparty sees.
+/// An event that the counterparty observes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// A whole message.
+    /// A complete message has arrived.
     Message(Vec<u8>),
-    /// The session closed the connection.
+    /// The session under test has closed the connection.
     Closed,
-    /// No event within the world's waiting time.
+    /// No event has occurred within the world's waiting time.
     Nothing,
 }
 
-/// An operator's action on our session.
+/// An operator's action on the session under test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Logs out with this Text(58).
+    /// Logs out with this text as Text(58).
     Logout(String),
-    /// Drops the connection without a Logout(5).
+    /// Disconnects without a Logout(5).
     Disconnect,
     /// Sends a TestRequest(1) with this TestReqID(112).
     TestRequest(String),
-    /// Sends a ResendRequest(2) from the first to the second number.
+    /// Sends a ResendRequest(2) with this BeginSeqNo(7) and EndSeqNo(16).
     ResendRequest(u64, u64),
-    /// Sends a SequenceReset-Reset(4) to this number.
+    /// Sends a SequenceReset(4) in Reset mode, with this number as NewSeqNo(36).
     SequenceReset(u64),
-    /// Makes our next Logon(A) reset the numbers.
+    /// Makes the next Logon(A) of the session under test reset the sequence numbers.
     ResetAtLogon,
-    /// Resets the numbers during the session.
+    /// Resets the sequence numbers while the session is logged on.
     ResetInSession,
-    /// Sets the next expected inbound MsgSeqNum(34).
+    /// Sets the inbound MsgSeqNum(34) that our session expects next.
     NextIn(u64),
-    /// Sets our next outbound MsgSeqNum(34).
+    /// Sets the next outbound MsgSeqNum(34).
     NextOut(u64),
-    /// Ends our side without a Logout(5) and restarts it from its store.
+    /// Ends the session under test without a Logout(5), and restarts it from its store.
     Restart,
 }
 
-/// The environment of the session under test.
+/// The environment in which a scenario runs: the session under test, its application, a connection
+/// and a clock.
 pub trait World {
-    /// Returns the time of the wall clock.
+    /// Returns the time of the wall clock in this environment.
     fn now(&self) -> Timestamp;
 
-    /// Establishes a connection, made by the counterparty or by an initiator under test.
+    /// Establishes a connection between the counterparty and the session under test; the initiator
+    /// among the two connects.
     ///
     /// # Errors
     /// If no connection comes up.
     fn connect(&mut self) -> Result<(), String>;
 
-    /// Closes the counterparty's end of the connection.
+    /// Closes the connection from the counterparty's end.
     fn close(&mut self);
 
-    /// Sends bytes from the counterparty.
+    /// Sends bytes from the counterparty to the session under test.
     ///
     /// # Errors
     /// If the connection is closed.
     fn send(&mut self, bytes: &[u8]) -> Result<(), String>;
 
-    /// Sends these bytes over a second connection, while the first connection stays up. Returns the
-    /// next event on the second connection.
+    /// Sends these bytes over a second connection while the first connection stays open. Returns
+    /// the next event on the second connection.
     ///
     /// # Errors
     /// If this world supports only one connection.
     fn intrude(&mut self, bytes: &[u8]) -> Result<Answer, String>;
 
-    /// Returns the next event that the counterparty sees. `hopes` is true if an event is expected.
+    /// Returns the next event that the counterparty observes. If `hopes` is true, an event is
+    /// expected, so the world may wait longer.
     fn next(&mut self, hopes: bool) -> Answer;
 
-    /// Lets time pass.
+    /// Lets the given time pass.
     fn wait(&mut self, time: Duration);
 
-    /// Makes the application of our side send an order given as `35=D|11=a`.
+    /// Makes the application of the session under test send an order, such as `35=D|11=a`.
     ///
     /// # Errors
     /// The reason for the refusal.
     fn order(&mut self, fields: &str) -> Result<(), String>;
 
-    /// Carries out an action of our operator.
+    /// Carries out an operator's action on the session under test.
     ///
     /// # Errors
     /// If this world does not support the action.
     fn operate(&mut self, operation: &Operation) -> Result<(), String>;
 
-    /// Returns the next message that our application received; `hopes` as in [`World::next`].
+    /// Returns the next message that the application has received. `hopes` is true if a message is
+    /// expected, as in [`World::next`].
     fn delivered(&mut self, hopes: bool) -> Option<Vec<u8>>;
 
-    /// Returns MsgType(35) and the fields of the next unsent message that our application got back,
-    /// if this world knows.
+    /// Returns MsgType(35) and the fields of the next unsent message that the application got back;
+    /// `None` if this world has no such information.
     fn returned(&mut self) -> Option<Vec<u8>>;
 
-    /// Returns the reason why the session closed the last connection, if this world knows.
+    /// Returns the reason why the session closed the last connection; `None` if this world cannot
+    /// find out.
     fn reason(&mut self) -> Option<String>;
 
-    /// Returns the next inbound and outbound numbers, if this world knows.
+    /// Returns the next inbound and outbound sequence numbers; `None` if this world cannot find
+    /// out.
     fn numbers(&mut self) -> Option<(u64, u64)>;
 }
 
-/// Plays `scenario` in one version.
+/// Plays `scenario` in one FIX version.
 ///
 /// # Errors
 /// The first step that failed.
@@ -139,22 +147,24 @@ struct Player<'w> {
     side: Side,
     version: Version,
     world: &'w mut dyn World,
-    /// The time that the file has waited.
+    /// The total waiting time of the scenario so far.
     waited: Duration,
-    /// The counterparty's next MsgSeqNum(34).
+    /// The next MsgSeqNum(34) of the counterparty.
     next: u64,
-    /// Our next new MsgSeqNum(34), unless a step has set the number.
+    /// The MsgSeqNum(34) expected in the next new message of the session under test. `None` if the
+    /// number is not known yet or a step has changed it.
     next_out: Option<u64>,
-    /// SendingTime(52) of messages sent for the first time, by MsgSeqNum(34).
+    /// The SendingTime(52) of each message that the session under test has sent for the first time,
+    /// by MsgSeqNum(34).
     sent: BTreeMap<u64, String>,
     transcript: Vec<String>,
-    /// An event that the player has received and not checked yet.
+    /// An event that the player has received but not yet checked.
     unread: Option<Answer>,
 }
 
 impl Player<'_> {
     fn failure(&self, line: &Line, what: String) -> Failure {
-        let from = self.transcript.len().saturating_sub(SHOWN);
+        let from = self.transcript.len().saturating_sub(TRANSCRIPT_ENTRIES);
         let transcript = self.transcript[from..].to_vec();
         let (line, text) = (line.number, line.text.clone());
         Failure { line, text, what, transcript, waited: self.waited }
@@ -230,7 +240,7 @@ impl Player<'_> {
         self.world.connect()
     }
 
-    /// Exchanges Logon(A) with the usual fields, except where `fields` overrides them.
+    /// Exchanges Logon(A) with the default fields, except where `fields` overrides them.
     fn logon(&mut self, fields: &str) -> Result<(), String> {
         let given = |tag: &str| fields.split('|').any(|f| f.split('=').next() == Some(tag));
         let usual = self.expand("{logon}")?;
@@ -264,7 +274,8 @@ impl Player<'_> {
         self.put(&outgoing.bytes)
     }
 
-    /// Sends from a second connection, without using one of the counterparty's numbers.
+    /// Sends a message over a second connection. The message does not change the counterparty's
+    /// next sequence number.
     fn intrude(&mut self, text: &str) -> Result<(), String> {
         let line = self.expand(text)?;
         let bytes = line::frame(&line, &self.words()).bytes;
@@ -276,7 +287,8 @@ impl Player<'_> {
         }
     }
 
-    /// Makes the counterparty continue from the highest number that it has used or announced.
+    /// Makes the counterparty continue after the highest sequence number that it has used or
+    /// announced.
     fn count(&mut self, line: &str, number: Option<u64>) {
         let Some(number) = number.filter(|number| *number < NUMBER_MAX) else { return };
         let field = |tag: &str| {
@@ -407,7 +419,7 @@ impl Player<'_> {
         }
     }
 
-    /// Checks that no event is left over, on an open or a closed connection.
+    /// Checks that no unexpected event is pending, whether the connection is open or closed.
     fn nothing_more(&mut self) -> Result<(), String> {
         match self.answer(false) {
             Answer::Message(bytes) => Err(format!("there came {}", line::shown(&bytes))),

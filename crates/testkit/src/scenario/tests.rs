@@ -1,4 +1,5 @@
-//! Tests of the player: each law and each step fails in a world that breaks it.
+//! The player detects errors: for each law and each step, a world that violates it makes the
+//! scenario fail.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use super::{Answer, Operation, Scenario, Version, World, play};
 const HEAD: &str = "Title\nWhy.\n\nversions: 4.4\n\n";
 const LOGON: &str = "35=A|34=1|49=US|56=THEM|52=20261121-12:00:00|98=0|108=30";
 
-/// A session that gives prepared answers, regardless of its input.
+/// A world that gives prepared answers, regardless of the bytes that it receives.
 #[derive(Default)]
 struct Script {
     answers: VecDeque<Answer>,
@@ -80,7 +81,7 @@ impl World for Script {
     }
 }
 
-/// Plays the steps against `world` and returns the fault, or an empty string.
+/// Plays the steps against `world`. Returns the reported fault, or an empty string on success.
 fn fault(steps: &str, world: &mut Script) -> String {
     let scenario = Scenario::parse("test", &format!("{HEAD}{steps}")).unwrap();
     let played = play(&scenario, scenario.versions[0], world);

@@ -1,12 +1,14 @@
-//! The FIX versions of scenarios, and their differences on the wire.
+//! The FIX versions in which scenarios are played, and the differences between these versions on
+//! the wire.
 
 use std::fmt;
 
-/// A FIX version: of the session layer and, with FIXT, of the application.
+/// A FIX version of a scenario: the version of the session layer and, with FIXT.1.1, also the
+/// application version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(usize);
 
-/// Name in scenario files, BeginString(8), DefaultApplVerID(1137).
+/// The name in scenario files, the BeginString(8), and the DefaultApplVerID(1137) of each version.
 const VERSIONS: [(&str, &str, Option<u8>); 9] = [
     ("4.0", "FIX.4.0", None),
     ("4.1", "FIX.4.1", None),
@@ -20,7 +22,7 @@ const VERSIONS: [(&str, &str, Option<u8>); 9] = [
 ];
 
 impl Version {
-    /// Returns all versions, oldest first.
+    /// Returns all versions, beginning with the oldest.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..VERSIONS.len()).map(Self)
     }
@@ -53,19 +55,19 @@ impl Version {
         VERSIONS[self.0].1
     }
 
-    /// Returns DefaultApplVerID(1137) of a FIXT session.
+    /// Returns the DefaultApplVerID(1137) of a FIXT.1.1 session, and `None` for earlier versions.
     #[must_use]
     pub fn appl_ver_id(self) -> Option<u8> {
         VERSIONS[self.0].2
     }
 
-    /// Returns true up to FIX 4.1: there Reject(3) has no reason, times have no fractions, and
-    /// EndSeqNo(16) 999999 means an open end.
+    /// Returns true for FIX 4.0 and 4.1. In these versions, Reject(3) has no reason, times have no
+    /// fractions, and EndSeqNo(16) 999999 means an open end.
     pub(super) fn is_old(self) -> bool {
         self.0 < 2
     }
 
-    /// Returns true if the version defines this code of SessionRejectReason(373).
+    /// Returns true if the version defines this value of SessionRejectReason(373).
     pub(super) fn has_reason(self, reason: u32) -> bool {
         self.0 > 2 || (self.0 == 2 && reason <= 11)
     }

@@ -1,4 +1,5 @@
-//! The application of one side: numbers its messages and records all messages sent and received.
+//! The application of one side, which numbers its messages and records all messages that it sends
+//! and receives.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,52 +14,53 @@ use crate::random::Random;
 /// The Password(554) of both sides.
 pub(super) const PASSWORD: &str = "open sesame";
 
-/// A message that the session accepted.
+/// A message that the session has accepted for sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) id: u64,
     seq: u64,
-    /// Incremented by each reset of the numbers and by each number that an operator gives up.
-    /// Messages sent before an increment may be lost.
+    /// The epoch of the message. A new epoch begins when the sequence numbers are reset or an
+    /// operator skips numbers. Messages of earlier epochs may be lost.
     pub(super) epoch: u64,
 }
 
-/// The actions of the application and the messages that it knows.
+/// The settings of a test application, and the messages that it has sent and received.
 #[derive(Debug)]
 pub(super) struct Log {
     pub(super) sent: Vec<Sent>,
     pub(super) delivered: Vec<u64>,
-    /// Numbers of our messages that got a BusinessMessageReject(j). The counterparty's application
-    /// was not available, or the messages exceeded a limit.
+    /// The MsgSeqNum(34) of our messages that were answered with a BusinessMessageReject(j),
+    /// because the counterparty's application was not available or a limit was exceeded.
     pub(super) rejected: BTreeSet<u64>,
-    /// Messages that we got back before they had a number.
+    /// The IDs of our messages that the session returned before they had a MsgSeqNum(34).
     pub(super) returned: Vec<u64>,
-    /// Messages that were in the queue of a process that ended.
+    /// The IDs of our messages that were queued when the process ended.
     pub(super) forgotten: BTreeSet<u64>,
-    /// Messages from the counterparty for which our application was not available at the last
-    /// delivery attempt.
+    /// The messages from the counterparty whose last delivery attempt failed because our
+    /// application was not available.
     pub(super) declined: BTreeSet<u64>,
     next_id: u64,
     pub(super) epoch: u64,
     random: Random,
-    /// The chance, one in `answer_one_in`, that a delivered message is answered.
+    /// The odds that the application answers a delivered message: one in `answer_one_in`.
     pub(super) answer_one_in: usize,
-    /// The chance that a delivered message is rejected.
+    /// The odds that the application rejects a delivered message: one in `refuse_one_in`.
     pub(super) refuse_one_in: usize,
-    /// The chance that the application is not available for a message.
+    /// The odds that the application is not available for a message: one in `decline_one_in`.
     pub(super) decline_one_in: usize,
-    /// The chance that a Logon(A) is refused.
+    /// The odds that the application refuses a Logon(A): one in `deny_one_in`.
     pub(super) deny_one_in: usize,
-    /// The chance that a Logon(A) is answered later.
+    /// The odds that the application answers a Logon(A) later instead of at once: one in
+    /// `later_one_in`.
     pub(super) later_one_in: usize,
-    /// The pending answer to a Logon(A), and true if the answer accepts.
+    /// The pending answer to a Logon(A), and true if the application will accept the Logon(A).
     pub(super) answer: Option<(LogonAnswer, bool)>,
-    /// True if the last Logon(A) was accepted.
+    /// True if the application accepted the last Logon(A).
     admitted: bool,
     pub(super) text_bytes_max: usize,
 }
 
-/// The log, shared by the application and the world.
+/// The log of an application, which the application and the world share.
 #[derive(Clone)]
 pub(super) struct Shared(Arc<Mutex<Log>>);
 
@@ -95,14 +97,14 @@ impl Log {
         one_in > 0 && self.random.below(one_in) == 0
     }
 
-    /// Returns the id of the next message and the length of its Text(58).
+    /// Returns the ID of the next message from this source and the length of its Text(58).
     pub(super) fn draw(&mut self, source: Source) -> (u64, usize) {
         let id = self.next_id + u64::from(self.next_id % 2 != source as u64);
         self.next_id = id + 1;
         (id, self.random.below(self.text_bytes_max + 1))
     }
 
-    /// Records that the session accepted message `id`.
+    /// Records that the session accepted message `id` with the number `seq`.
     pub(super) fn accepted(&mut self, id: u64, seq: u64) {
         if self.sent.last().is_some_and(|last| seq <= last.seq) {
             self.epoch += 1;
@@ -110,25 +112,26 @@ impl Log {
         self.sent.push(Sent { id, seq, epoch: self.epoch });
     }
 
-    /// Records that message `id` waits in the queue without a number.
+    /// Records that message `id` is queued and has no MsgSeqNum(34) yet.
     pub(super) fn queued(&mut self, id: u64) {
         let seq = self.sent.last().map_or(0, |last| last.seq);
         self.sent.push(Sent { id, seq, epoch: self.epoch });
     }
 
-    /// Records messages whose return was interrupted by the end of the process; their return is
-    /// uncertain.
+    /// Marks the messages that the session was returning when the process ended, because the return
+    /// may not have been recorded.
     pub(super) fn undo_returns(&mut self, before: usize) {
         let undone = self.returned.split_off(before);
         self.forgotten.extend(undone);
     }
 
-    /// Records the queued messages of a process that ended: they may be lost, or just sent.
+    /// Records the queued messages of a process that ended. Each of these messages is lost or was
+    /// sent just before the end.
     pub(super) fn forget(&mut self, bodies: &[Vec<u8>]) {
         self.forgotten.extend(bodies.iter().map(|body| id_of(body)));
     }
 
-    /// Answers the waiting Logon(A). Some answers are dropped, which means a refusal.
+    /// Answers the pending Logon(A). One answer in six is dropped, which refuses the Logon(A).
     pub(super) fn give_answer(&mut self) {
         let Some((answer, admitted)) = self.answer.take() else { return };
         let is_lost = self.chance(6);
@@ -140,8 +143,8 @@ impl Log {
         }
     }
 
-    /// Records a BusinessMessageReject(j) of our message, if its reason is unavailability or a
-    /// limit.
+    /// Records a BusinessMessageReject(j) of our message, if the reason is an unavailable
+    /// application or an exceeded limit.
     fn note_reject(&mut self, message: &Message<'_>) -> Result<(), BusinessReject> {
         let seq = message.uint(tag::REF_SEQ_NUM)?;
         if matches!(message.raw(tag::BUSINESS_REJECT_REASON), Some(b"0" | b"4")) {
@@ -154,19 +157,19 @@ impl Log {
 /// The source of a message; messages of one source keep their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// Sent from outside the session's callbacks.
+    /// The message is sent from outside the session's callbacks.
     Outside,
-    /// Sent inside a callback, as an answer.
+    /// The message is an answer, which a callback sends.
     Callback,
 }
 
-/// Returns the id in a message's body.
+/// Returns the message ID from a message's body.
 fn id_of(body: &[u8]) -> u64 {
     let digits = body.iter().skip(3).take_while(|byte| **byte != 1);
     digits.fold(0, |id, digit| 10 * id + u64::from(digit - b'0'))
 }
 
-/// Writes the fields of message `id`.
+/// Writes the fields of message `id`, with a Text(58) of `text_bytes` bytes.
 pub(super) fn fill(body: &mut Body<'_>, (id, text_bytes): (u64, usize)) {
     static TEXT: [u8; 2_000] = [b'x'; 2_000];
     body.uint(tag::CL_ORD_ID, id);

@@ -1,6 +1,7 @@
 //! The disk of one side, and its store.
 //!
-//! Invariant: a disk suffers only crashes that its store's durability promises to survive.
+//! Invariant: a disk suffers only crashes that the durability setting of its store promises to
+//! survive.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,32 +16,32 @@ use super::side::START_UTC_NS;
 use crate::delayed::{Delayed, Pace};
 use crate::disk::{Crash, DiskFault, End, SimDisk};
 
-/// The moment at which the process ends.
+/// The disk operation at which the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fuse {
-    /// The number of disk operations until the end.
+    /// The number of disk operations until the process ends.
     pub(super) events: u64,
-    /// The outcome of the last operation.
+    /// The part of the last operation that takes effect.
     pub(super) end: End,
 }
 
-/// The state that a new process finds if this commit is the last safe one.
+/// The state that a new process finds if this commit is the last durable commit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Commit {
-    /// The commit's ticket, or 0 if the store's commits are safe at once.
+    /// The commit's ticket. The ticket is 0 if the store makes each commit durable at once.
     pub(super) ticket: u64,
-    /// The next numbers, inbound and outbound.
+    /// The next inbound and outbound sequence numbers after the commit.
     pub(super) kept: (u64, u64),
-    /// The number of messages that the application had sent.
+    /// The number of messages that the application had sent at the time of the commit.
     pub(super) sent: usize,
-    /// The number of messages that the application had received.
+    /// The number of messages that the application had received at the time of the commit.
     pub(super) delivered: usize,
     /// True if the process ended during this commit, so that the commit may be missing.
     pub(super) is_last: bool,
 }
 
 impl Commit {
-    /// Records a commit with the application's current counts.
+    /// Creates a commit with the application's current counts.
     pub(super) fn now(ticket: u64, kept: (u64, u64), app: &App) -> Self {
         let log = app.lock();
         let (sent, delivered) = (log.sent.len(), log.delivered.len());
@@ -48,10 +49,10 @@ impl Commit {
     }
 }
 
-/// Commits that the world has not looked at yet.
+/// The commits that the world has not examined yet.
 type Commits = Arc<Mutex<Vec<Commit>>>;
 
-/// The disk of one side.
+/// The disk of one side, with the store on it.
 pub(super) struct Disk {
     disk: SimDisk,
     options: Options,
@@ -59,11 +60,11 @@ pub(super) struct Disk {
     commits: Commits,
     resets: Arc<AtomicU64>,
     on_reset: OnReset,
-    /// Controls when commits become safe; `None` if commits are safe at once.
+    /// Controls when commits become durable; `None` if each commit is durable at once.
     pub(super) pace: Option<Arc<Pace>>,
 }
 
-/// A callback for each reset of the session's numbers.
+/// A function that the store calls at each reset of the session's sequence numbers.
 type OnReset = Arc<dyn Fn() + Send + Sync>;
 
 impl Disk {
@@ -93,17 +94,17 @@ impl Disk {
         self.disk.set_fault(disk_fault);
     }
 
-    /// Returns true if the process has ended, or has met an error that requires a new process.
+    /// Returns true if the process has ended, or has had an error after which it must restart.
     pub(super) fn is_lost(&self) -> bool {
         self.disk.has_ended() || self.disk.has_failed()
     }
 
-    /// Returns how often the numbers have been reset.
+    /// Returns the number of resets of the sequence numbers.
     pub(super) fn resets(&self) -> u64 {
         self.resets.load(Ordering::Relaxed)
     }
 
-    /// Returns the worst crash that the store promises to survive.
+    /// Returns the worst kind of crash that the store promises to survive.
     pub(super) fn worst(&self) -> Crash {
         match self.options.durability {
             Durability::Power => Crash::Power,
@@ -111,7 +112,7 @@ impl Disk {
         }
     }
 
-    /// Opens the store in a new process, after a crash of this kind.
+    /// Simulates a crash of this kind, and opens the store in a new process.
     pub(super) fn open(&self, crash: Crash) -> Box<dyn Store> {
         self.disk.restart(crash);
         let (path, begun_ns) = (Path::new("/store"), START_UTC_NS.unsigned_abs());
@@ -140,7 +141,7 @@ impl Disk {
     }
 }
 
-/// A store that records its commits and counts its resets.
+/// A store wrapper that records commits and counts resets.
 struct Watched {
     store: Box<dyn Store>,
     disk: SimDisk,
@@ -149,12 +150,13 @@ struct Watched {
     pace: Option<Arc<Pace>>,
     resets: Arc<AtomicU64>,
     on_reset: OnReset,
-    /// The number requested last, and how often in a row.
+    /// The sequence number of the last requested message, and the number of consecutive requests
+    /// for the message.
     asked: (u64, u64),
 }
 
 impl Watched {
-    /// Makes a slow store answer late: every third message must be fetched, and is available at the
+    /// Simulates a slow store: every third message must be fetched first, and is available at the
     /// third request.
     fn fetch(&mut self, seq: u64) -> Result<(), StoreError> {
         let times = if self.asked.0 == seq { self.asked.1 + 1 } else { 1 };

@@ -1,5 +1,5 @@
-//! Frames of a hostile counterparty: most are sound and have the expected number, but contain
-//! values that no honest counterparty sends.
+//! Frames of a hostile counterparty. Most frames are well-formed and have the expected sequence
+//! number, but contain values that no honest counterparty sends.
 
 use transfix::simulated::rig::Seen;
 use transfix::{BeginString, Now, SessionSettings};
@@ -8,7 +8,7 @@ use transfix_codec::FrameWriter;
 use super::app::PASSWORD;
 use crate::random::Random;
 
-/// Numbers at and beyond the limits of counters.
+/// Numeric field values at and beyond the limits of counters.
 const NUMBERS: &[&str] = &[
     "0",
     "1",
@@ -32,7 +32,7 @@ const NUMBERS: &[&str] = &[
 ];
 const FLAGS: &[&str] = &["Y", "N", "", "y", "YY"];
 
-/// The hostile counterparty.
+/// The generator of the hostile counterparty's frames.
 pub(super) struct Mallory {
     random: Random,
     begin_string: BeginString,
@@ -79,7 +79,8 @@ impl Mallory {
         self.sealed(now, &seen.next_num_in.to_string(), "0", "")
     }
 
-    /// Returns a message that is injected between honest messages and must not be accepted.
+    /// Returns a message to inject between honest messages. The session must not accept the
+    /// message.
     pub(super) fn forge(&mut self, now: Now, next_num_in: u64) -> Vec<u8> {
         let low = 1 + self.random.below(next_num_in.saturating_sub(1).max(1) as usize) as u64;
         let low = low.min(next_num_in - 1).max(1);
@@ -112,7 +113,8 @@ impl Mallory {
         });
         frame.header_timestamp(transfix::tag::SENDING_TIME, now.utc, self.begin_string.precision());
         frame.raw(fields.as_bytes());
-        // As in `message`: fields that the writer refuses are sent unchanged.
+        // The writer refuses some fields, and the frame is sent without correction, as in
+        // `message`.
         drop(frame.finish());
         out
     }
@@ -175,7 +177,7 @@ impl Mallory {
         }
     }
 
-    /// Returns a message whose header is usually right.
+    /// Returns a message of this type and body, with a header that is usually right.
     fn message(&mut self, now: Now, seen: &Seen, msg_type: &str, body: &str) -> Vec<u8> {
         let near = seen.next_num_in.saturating_add(self.random.below(5) as u64);
         let below = seen.next_num_in.saturating_sub(1 + self.random.below(5) as u64);
@@ -218,12 +220,13 @@ impl Mallory {
             frame.raw(b"122=20200101-00:00:00\x01");
         }
         frame.raw(body.as_bytes());
-        // The writer refuses empty and misplaced values; the bytes are sent anyway.
+        // The error is ignored: the writer refuses empty and misplaced values, and the frame is
+        // sent nevertheless.
         drop(frame.finish());
         out
     }
 
-    /// Changes the bytes so that they are no longer a message.
+    /// Damages the bytes so that they no longer form a valid message.
     pub(super) fn garble(&mut self, mut message: Vec<u8>) -> Vec<u8> {
         match self.random.below(4) {
             0 => (0..self.random.below(400)).map(|_| b'a' + self.random.below(20) as u8).collect(),
@@ -232,7 +235,7 @@ impl Mallory {
                 message
             }
             2 => {
-                // Makes the last digit of CheckSum(10) wrong by one.
+                // The last digit of CheckSum(10) becomes wrong by one.
                 if let Some(digit) = message.iter_mut().rev().nth(1) {
                     *digit = if *digit == b'9' { b'0' } else { *digit + 1 };
                 }

@@ -1,8 +1,8 @@
-//! Worlds with a hostile counterparty: garbage, sound messages with bad values, floods and silence.
-//! Then an honest counterparty replaces the hostile one.
+//! Worlds with a hostile counterparty, which sends garbage, well-formed messages with bad values,
+//! floods, or nothing. Later an honest counterparty replaces the hostile one.
 //!
-//! Laws: no code panics, and garbled input gets no answer. Written and kept bytes are in proportion
-//! to the input. The session works again with an honest counterparty.
+//! Laws: the engine never panics, and garbled input gets no answer. The numbers of bytes written
+//! and kept are in proportion to the input. The session works again with an honest counterparty.
 
 use transfix::simulated::rig::{Ended, Rig};
 use transfix::{BeginString, Disconnect, MSG_SEQ_NUM_MAX, State};
@@ -15,15 +15,16 @@ use super::side::Outcome;
 use super::{Ground, SECOND, Summary, Trace, World};
 use crate::random::Random;
 
-/// Frames that one hostile message may trigger, without the frames that a ResendRequest(2) asks
-/// for.
+/// The maximum number of frames that one hostile message may trigger, except the messages that a
+/// ResendRequest(2) requests.
 const ANSWERS_MAX: u64 = 4;
 
 pub(super) fn run(ground: &Ground, seed: u64, trace: &Trace) -> Summary {
     let mut random = Random::new(seed);
     let mut plan = Plan::draw(&mut random, WorldKind::Hostile);
     plan.odds.operator_resets = true;
-    // The victim reads bytes at once, so that each answer can be matched to its cause.
+    // The connection never stalls, so that the victim reads bytes at once and each answer can be
+    // matched to its cause.
     plan.weather.stall_ms_max = 0;
     let actions = plan.actions * 2;
     let victim = random.below(2);
@@ -49,12 +50,12 @@ pub(super) fn run(ground: &Ground, seed: u64, trace: &Trace) -> Summary {
     world.summarize()
 }
 
-/// One session under attack.
+/// A session under attack (the victim) and its hostile counterparty.
 struct Attack {
     world: World,
     victim: usize,
     mallory: Mallory,
-    /// Number of frames that the victim may still write.
+    /// The number of frames that the victim may still write.
     owed: u64,
 }
 
@@ -85,7 +86,7 @@ impl Attack {
                 self.go_on(outcome);
             }
             3 => {
-                // Sends the message many times, to fill the buffers.
+                // The attacker sends the same message many times, to fill the victim's buffers.
                 let message = self.craft();
                 for _ in 0..40 {
                     self.give(&message, ANSWERS_MAX);
@@ -110,7 +111,7 @@ impl Attack {
         message
     }
 
-    /// Passes a short time, or enough time for timers to expire.
+    /// Lets a short time pass, or enough time for timers to expire.
     fn pass_time(&mut self) {
         let ms = [1, 1, 20, 1_000, 30_000][self.world.random.below(5)];
         let until = self.world.now + ms * MS;
@@ -150,7 +151,7 @@ impl Attack {
         }
     }
 
-    /// Sends garbage. Garbage must trigger no answer and change no number.
+    /// Sends garbage, and checks that the victim neither answers nor changes a sequence number.
     fn garbage(&mut self) {
         self.turn();
         let before = self.rig().look();
@@ -159,7 +160,7 @@ impl Attack {
         }
         let frames = self.world.frames();
         let message = self.craft();
-        // The rest of the garbled message must not contain a whole message.
+        // A garbled message that contains a whole message inside is not sent.
         let message = match message.windows(3).any(|part| part == b"\x018=") {
             true => Vec::new(),
             false => message,
@@ -171,17 +172,19 @@ impl Attack {
         assert_eq!(numbers(&before), numbers(&after), "garbage has changed a number");
         assert_eq!(self.world.frames(), frames, "garbage was answered");
         assert!(after.is_up == before.is_up, "garbage has ended the session");
-        // Any message that the garbage has begun is completed by the next message.
+        // The next message completes any message that the garbage has begun.
         let end =
             self.mallory.heartbeat(self.world.sides[self.victim].moment(self.world.now), &after);
         self.give(&end, ANSWERS_MAX);
     }
 
-    /// Gives bytes to the victim. The victim may write `answers` frames and all requested messages.
+    /// Sends bytes to the victim. The victim may write `answers` frames in addition to all
+    /// requested messages.
     fn give(&mut self, bytes: &[u8], answers: u64) {
         let again = self.rig().look().next_num_out.min(1_000_000);
         let asks = bytes.windows(6).any(|part| part == b"\x0135=2\x01");
-        // Messages freed above a gap may also ask for resends, but only `held` messages are kept.
+        // Messages that were held behind a gap may also be ResendRequests(2); the victim holds at
+        // most `held` messages.
         let kept = self.rig().look().held.0 as u64;
         self.owed += answers + if asks || kept > 0 { (1 + kept) * (again + 2) } else { 0 };
         self.owed += kept * answers;
@@ -194,8 +197,8 @@ impl Attack {
         let at = self.world.now + 25 * MS;
         self.set_now(at);
         self.turn();
-        // FIX Session: a rejected message uses its number, except for SequenceReset-Reset, which
-        // has no number.
+        // FIX Session Layer: a rejected message uses up its sequence number. The exception is a
+        // SequenceReset(4) in Reset mode, whose number is ignored.
         let rejected = self.world.net.lock().observer.sides[self.victim].rejected;
         let reset = bytes.windows(6).any(|part| part == b"\x0135=4\x01");
         if rejected == Some(before.next_num_in) && !reset && !before.waits {
@@ -204,7 +207,7 @@ impl Attack {
         }
     }
 
-    /// Lets the victim read and write until nothing is left.
+    /// Runs the victim until it has nothing more to read or write.
     fn turn(&mut self) {
         for _ in 0..200_000 {
             let seen = self.rig().look();
@@ -223,7 +226,8 @@ impl Attack {
         panic!("the session spins");
     }
 
-    /// Usually reads everything that the victim has written.
+    /// In most cases, reads everything that the victim has written, so that the victim's buffers
+    /// stay empty.
     fn drain(&mut self) {
         if self.world.random.below(50) > 0 {
             self.world.net.lock().drain(self.victim);
@@ -254,8 +258,8 @@ impl Attack {
         assert!(frames <= self.owed, "{frames} frames written, {} are enough", self.owed);
     }
 
-    /// Replaces the hostile counterparty with an honest one, and lets the operators agree on the
-    /// numbers.
+    /// Replaces the hostile counterparty with an honest one, and sets matching sequence numbers on
+    /// both sides.
     fn make_peace(&mut self) {
         self.world.say(|| "peace".to_owned());
         let (victim, honest) = (self.victim, 1 - self.victim);

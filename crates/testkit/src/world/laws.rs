@@ -1,4 +1,4 @@
-//! The laws of a world of honest sessions, except the laws of the wire and of crashes.
+//! The laws of a world with two honest sessions, except the laws of the wire and of crashes.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use super::net::MS;
 use super::{SECOND, World};
 use transfix_session::nanos;
 
-/// The longest wait for an answer to a TestRequest(1).
+/// The maximum wait for the answer to a TestRequest(1), in nanoseconds.
 const TEST_REQUEST_WAIT_MAX: u64 = 20 * SECOND;
-/// The time after which an ineffective ResendRequest(2) is repeated.
+/// The time after which a session repeats an unanswered ResendRequest(2), in nanoseconds.
 const REQUEST_WAIT: u64 = 20 * SECOND;
 const SLACK: u64 = SECOND;
 
@@ -20,7 +20,8 @@ impl World {
         nanos(self.plan.settings[0].protocol.heart_bt_int)
     }
 
-    /// Returns the time of silence after which a session sends a TestRequest(1).
+    /// Returns the duration of silence after which a session sends a TestRequest(1), in
+    /// nanoseconds.
     fn patience(&self) -> u64 {
         let timing = &self.plan.settings[0].timing;
         self.heart_bt_int()
@@ -30,7 +31,7 @@ impl World {
             }
     }
 
-    /// Checks the laws that hold at each moment.
+    /// Checks the laws that hold after every step.
     pub(super) fn check(&self) {
         for side in [0, 1].into_iter().filter(|&side| self.sides[side].rig.look().is_up) {
             self.check_times(side);
@@ -40,7 +41,8 @@ impl World {
         }
     }
 
-    /// Checks that silence is detected within its bound, and that each session keeps sending.
+    /// Checks that a session detects silence within the time limit, and that each session keeps
+    /// sending heartbeats.
     fn check_times(&self, side: usize) {
         let ours = &self.sides[side];
         let waits = |what: &str, since: u64, max: u64| {
@@ -48,11 +50,11 @@ impl World {
             assert!(waited <= max, "side {side} waits {} ms for {what}", waited / MS);
         };
         let (seen, (state, since)) = (ours.rig.look(), ours.since);
-        // The last message of a connection may wait for the store.
+        // With a delayed store, the last message of a connection may wait for a commit.
         let store = if self.plan.is_delayed[side] { 10 * SECOND } else { 0 };
         match state {
             State::LogonAwaited | State::LogonSent => {
-                // The application may then take the same time again.
+                // A slow application may then delay the answer to a Logon(A) by the same time.
                 let answer = if self.plan.later_one_in > 0 { 10 * SECOND } else { 0 };
                 waits("a logon", since, 10 * SECOND + answer + store + SLACK);
             }
@@ -74,7 +76,7 @@ impl World {
         assert!(open, "side {side} is logged on outside of all windows");
     }
 
-    /// Checks that the expected number advances while the counterparty writes.
+    /// Checks that the expected sequence number advances while the counterparty writes.
     fn check_progress(&self, side: usize) {
         let (state, since) = self.sides[side].since;
         let joined = self.net.lock().is_joined();
@@ -83,7 +85,8 @@ impl World {
         }
         let stall = self.plan.weather.stall_ms_max as u64 * MS;
         let once = REQUEST_WAIT + 2 * self.heart_bt_int() + 2 * stall + 5 * SECOND;
-        // A resent message may be damaged again, and small buffers slow down a resend.
+        // A resent message may be damaged again, and small buffers slow down a resend, so more
+        // repetitions are allowed.
         let often = if self.plan.weather.damage_one_in > 0 { 6 } else { 2 };
         let from = self.sides[side].moved.0.max(since);
         let stands = self.now.saturating_sub(from);
@@ -107,7 +110,7 @@ impl World {
         assert!(open.is_none(), "side {side} does not answer the TestRequest(1) {open:?}");
     }
 
-    /// Checks that queues and kept messages are bounded.
+    /// Checks that the lengths of queues and the number of kept messages are limited.
     fn check_memory(&self, side: usize) {
         let ours = &self.sides[side];
         let waiting = ours.rig.look().waiting_bytes;
@@ -120,7 +123,7 @@ impl World {
         assert!(!stuck || paused, "{} bytes wait in the queue of side {side}", seen.queued_bytes);
     }
 
-    /// Checks that the reason for a close is permitted between honest sessions.
+    /// Checks that an honest session may close the connection for this reason.
     pub(super) fn check_reason(&mut self, side: usize, reason: Disconnect) {
         self.summary.verdicts += u64::from(reason != Disconnect::LinkLost);
         let fair = matches!(
@@ -153,16 +156,17 @@ impl World {
         }
     }
 
-    /// Returns the time limit for full delivery after the faults cease. The limit covers a silent
-    /// link, a logon, a lost request and its repetition.
+    /// Returns the time limit for full delivery after the faults end. The limit covers the
+    /// detection of a dead connection, a logon, and a ResendRequest(2) that is lost and repeated.
     pub(super) fn rest_max(&self) -> u64 {
         let stall = self.plan.weather.stall_ms_max as u64 * MS;
         let closed = if self.plan.settings[0].schedule.is_some() { 400 * SECOND } else { 0 };
         200 * SECOND + closed + 2 * stall + 10 * self.heart_bt_int()
     }
 
-    /// Checks that the number of frames stays in proportion while no faults occur.
-    pub(super) fn check_words(&self, begun: u64, written: u64) {
+    /// Checks that the number of frames is in proportion to the number of messages while no faults
+    /// occur.
+    pub(super) fn check_frame_count(&self, begun: u64, written: u64) {
         let sent: usize = self.sides.iter().map(|side| side.app.lock().sent.len()).sum();
         let beats = match self.heart_bt_int() {
             0 => 0,
@@ -173,7 +177,7 @@ impl World {
         assert!(frames <= max, "{frames} frames written while at rest, {max} are enough");
     }
 
-    /// Returns true if all messages are delivered and no session waits.
+    /// Returns true if all messages are delivered and no session waits for an event.
     pub(super) fn is_well(&self) -> bool {
         let [a, b] = &self.sides;
         let (numbers_a, numbers_b) = (a.numbers(), b.numbers());
@@ -189,28 +193,29 @@ impl World {
     fn is_delivered(&self) -> bool {
         [0, 1].into_iter().all(|side| {
             let (ours, theirs) = (self.sides[side].app.lock(), self.sides[1 - side].app.lock());
-            let excuses = self.excuses(side, &ours, &theirs);
+            let permitted_losses = self.permitted_losses(side, &ours, &theirs);
             let resets = self.plan.resets();
-            // Counts messages since the last reset; `check_order` judges earlier messages.
+            // Only messages sent since the last reset count here; `check_order` checks the earlier
+            // messages.
             let counts = |sent: &&Sent| !resets || sent.epoch == ours.epoch;
             let mut counting = ours.sent.iter().filter(counts);
             counting.all(|sent| {
                 theirs.delivered.binary_search(&sent.id).is_ok()
                     || (self.plan.queues() && theirs.delivered.contains(&sent.id))
-                    || excuses.contains(&sent.id)
+                    || permitted_losses.contains(&sent.id)
             })
         })
     }
 
-    /// Returns the messages that may remain undelivered: their loss was reported, or a crashed
-    /// process had them in memory.
-    fn excuses(&self, side: usize, ours: &Log, theirs: &Log) -> BTreeSet<u64> {
-        let mut excuses = self.given_back(side, ours);
-        excuses.extend(&ours.forgotten);
+    /// Returns the messages that may remain undelivered: the application was notified of their
+    /// loss, or they were in the memory of a crashed process.
+    fn permitted_losses(&self, side: usize, ours: &Log, theirs: &Log) -> BTreeSet<u64> {
+        let mut permitted_losses = self.given_back(side, ours);
+        permitted_losses.extend(&ours.forgotten);
         if self.plan.settings[0].unavailable.then == UnavailableAction::Silence {
-            excuses.extend(&theirs.declined);
+            permitted_losses.extend(&theirs.declined);
         }
-        excuses
+        permitted_losses
     }
 
     /// Returns the messages of this side that were rejected or returned.
@@ -221,8 +226,8 @@ impl World {
         rejected.chain(&ours.returned).copied().collect()
     }
 
-    /// Checks that each delivered message was sent, is delivered once and in order, and that no
-    /// message is missing.
+    /// Checks that each delivered message was sent, is delivered only once and in order, and that
+    /// no message is missing.
     pub(super) fn check_order(&self) {
         for side in [0, 1] {
             let (ours, theirs) = (self.sides[side].app.lock(), self.sides[1 - side].app.lock());
@@ -231,7 +236,8 @@ impl World {
                 assert!(!delivered, "message {id} of side {side} is given back and delivered");
             }
             if self.plan.queues() {
-                // A message sent in a callback is sent before the messages in the queue.
+                // A callback's message overtakes queued messages, so the order is checked for each
+                // source separately.
                 for source in [Source::Outside, Source::Callback] {
                     self.check_order_of(side, &ours, &theirs, |id| id % 2 == source as u64);
                 }
@@ -242,7 +248,7 @@ impl World {
     }
 
     fn check_order_of(&self, side: usize, ours: &Log, theirs: &Log, of: impl Fn(u64) -> bool) {
-        let excuses = self.excuses(side, ours, theirs);
+        let permitted_losses = self.permitted_losses(side, ours, theirs);
         let mut sent = ours.sent.iter().filter(|sent| of(sent.id));
         let mut last = 0;
         for &id in theirs.delivered.iter().filter(|id| of(**id)) {
@@ -253,9 +259,9 @@ impl World {
                 panic!("message {id} of side {side} was delivered and never accepted");
             };
             let epoch = ours.sent[at].epoch;
-            let lost = skipped
-                .iter()
-                .find(|s| (s.epoch == epoch || !self.plan.resets()) && !excuses.contains(&s.id));
+            let lost = skipped.iter().find(|s| {
+                (s.epoch == epoch || !self.plan.resets()) && !permitted_losses.contains(&s.id)
+            });
             assert!(lost.is_none(), "{lost:?} of side {side} was left out before {id}");
         }
     }

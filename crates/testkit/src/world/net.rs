@@ -1,7 +1,7 @@
-//! The simulated connection: both directions, pieces in transit, and the state of each end.
+//! The simulated connection: the bytes in transit in both directions, and the state of each end.
 //!
-//! Invariant: bytes of one connection arrive in written order and not before their time, or not at
-//! all. Bytes of one connection never reach another connection.
+//! Invariant: the bytes of a connection arrive in the order of writing and not before their arrival
+//! time, or not at all. The bytes of one connection never reach another connection.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,29 +14,29 @@ use super::observer::Observer;
 use crate::random::Random;
 
 pub(super) const MS: u64 = 1_000_000;
-/// Two flipped bits in one message can leave CheckSum(10) valid, which no session can detect. Flips
-/// are therefore further apart than the longest message.
+/// The minimum distance of two flipped bits, in bytes. Two flipped bits in one message can leave
+/// CheckSum(10) valid, which no session can detect, so the distance exceeds the longest message.
 const SOUND_BYTES_MIN: usize = 1_500;
 
-/// The network conditions that affect bytes.
+/// The simulated network's delays, fragmentation, damage and buffer sizes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Weather {
-    /// The maximum usual delay of a piece in milliseconds; the minimum is 1.
+pub(super) struct NetworkConditions {
+    /// The maximum delay of a piece without a stall, in milliseconds. The minimum is 1 ms.
     pub(super) delay_ms_max: usize,
-    /// The maximum stall in milliseconds; one piece in a hundred stalls.
+    /// The maximum duration of a stall, in milliseconds. One piece in a hundred stalls.
     pub(super) stall_ms_max: usize,
-    /// One piece in `fragment_one_in` is fragmented; 0 for never.
+    /// The odds of fragmentation: one piece in `fragment_one_in`, or never for 0.
     pub(super) fragment_one_in: usize,
-    /// The longest fragment, in bytes.
+    /// The maximum length of a fragment, in bytes.
     pub(super) fragment_bytes_max: usize,
-    /// One piece in `damage_one_in` arrives with a flipped bit; 0 for never.
+    /// The odds of damage: one piece in `damage_one_in` arrives with a flipped bit, or never for 0.
     pub(super) damage_one_in: usize,
-    /// Bytes that the connection buffers before the reader reads.
+    /// The number of unread bytes that each direction of the connection can buffer.
     pub(super) capacity: usize,
 }
 
-impl Weather {
-    /// A connection without faults.
+impl NetworkConditions {
+    /// The conditions of a connection without faults.
     pub(super) const FAIR: Self = Self {
         delay_ms_max: 5,
         stall_ms_max: 0,
@@ -47,14 +47,14 @@ impl Weather {
     };
 }
 
-/// One direction of the connection.
+/// A direction of the connection.
 #[derive(Default)]
 struct Way {
-    /// Pieces with their arrival times; an empty piece marks the end of the stream.
+    /// The pieces in transit with their arrival times. An empty piece marks the end of the stream.
     pieces: VecDeque<(u64, Vec<u8>)>,
     bytes: usize,
     last_at: u64,
-    /// Bytes since the last flipped bit.
+    /// The number of bytes since the last flipped bit.
     sound_bytes: usize,
 }
 
@@ -66,40 +66,41 @@ impl Way {
     }
 }
 
-/// The state of one side's end of the connection.
+/// The state of one end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// No connection.
     Closed,
-    /// Connected to the other side.
+    /// The end is connected to the other side.
     Open,
-    /// The connection is broken; this side notices at `notices_at`.
+    /// The connection is broken. The side notices the break at `notices_at`.
     Cut { notices_at: u64 },
-    /// The other side refuses the connection; this side notices at `notices_at`.
+    /// The other side has refused the connection. The connecting side notices the refusal at
+    /// `notices_at`.
     Refused { notices_at: u64 },
-    /// The process of this side has ended: its further writes have no effect.
+    /// The process of this side has ended, so its further writes have no effect.
     Dead,
 }
 
 /// The network between the two sides.
 pub(super) struct Net {
     pub(super) now: u64,
-    pub(super) weather: Weather,
+    pub(super) weather: NetworkConditions,
     pub(super) observer: Observer,
     random: Random,
     ways: [Way; 2],
     ends: [End; 2],
     generations: [u64; 2],
-    /// Bytes written into an end without a peer.
+    /// The number of bytes that each side has written into an end without a peer.
     swallowed: [usize; 2],
 }
 
-/// The network, shared by both sides and the world.
+/// The network, which both sides and the world share.
 #[derive(Clone)]
 pub(super) struct Shared(Arc<Mutex<Net>>);
 
 impl Shared {
-    pub(super) fn new(random: Random, weather: Weather, observer: Observer) -> Self {
+    pub(super) fn new(random: Random, weather: NetworkConditions, observer: Observer) -> Self {
         Self(Arc::new(Mutex::new(Net {
             now: 0,
             weather,
@@ -116,7 +117,7 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the stream of a side whose end has just been opened.
+    /// Returns the stream for the end that a side has just opened.
     pub(super) fn stream(&self, side: usize) -> Box<dyn Stream> {
         let generation = self.lock().generations[side];
         Box::new(SimStream { net: self.clone(), side, generation })
@@ -124,14 +125,15 @@ impl Shared {
 }
 
 impl Net {
-    /// Connects both sides.
+    /// Establishes a connection between both sides.
     pub(super) fn join(&mut self) {
         for side in [0, 1] {
             self.open(side, End::Open);
         }
     }
 
-    /// Gives a side a connection that the other side closes at `notices_at`.
+    /// Gives a side a connection that the other side refuses: the side notices the refusal at
+    /// `notices_at`.
     pub(super) fn refuse(&mut self, side: usize, notices_at: u64) {
         self.open(side, End::Refused { notices_at });
     }
@@ -146,8 +148,8 @@ impl Net {
         self.observer.connected(side);
     }
 
-    /// Breaks the connection: bytes in transit are lost or still arrive. Each side notices at its
-    /// time in `notices_at`.
+    /// Breaks the connection: each byte in transit is lost or still arrives. Each side notices the
+    /// break at its time in `notices_at`.
     pub(super) fn cut(&mut self, notices_at: [u64; 2]) {
         let lost = self.chance(2);
         for side in [0, 1] {
@@ -160,7 +162,7 @@ impl Net {
         }
     }
 
-    /// Ends the process of a side. The operating system closes its connection.
+    /// Ends the process of a side, whose connection the operating system then closes.
     pub(super) fn die(&mut self, side: usize) {
         if self.ends[side] == End::Open {
             self.close(side);
@@ -168,13 +170,13 @@ impl Net {
         self.ends[side] = End::Dead;
     }
 
-    /// Returns true if each side's bytes reach the other side.
+    /// Returns true if both ends are open and connected to each other.
     pub(super) fn is_joined(&self) -> bool {
         self.ends == [End::Open; 2]
     }
 
-    /// Returns true if the bytes written by `side` end with a whole message and reach the other
-    /// side.
+    /// Returns true if the bytes that `side` has written end with a whole message and can reach the
+    /// other side.
     pub(super) fn is_between_messages(&self, side: usize) -> bool {
         self.is_joined() && self.observer.sides[side].is_between_messages()
     }
@@ -183,7 +185,8 @@ impl Net {
         self.ways.iter().all(|way| way.pieces.is_empty())
     }
 
-    /// Returns the time at which a side can read bytes or the end of the stream.
+    /// Returns the time at which a side can read bytes or the end of the stream; `None` if nothing
+    /// is in transit.
     pub(super) fn readable_at(&self, side: usize) -> Option<u64> {
         match self.ends[side] {
             End::Open => self.arrives_at(side),
@@ -195,12 +198,12 @@ impl Net {
         }
     }
 
-    /// Returns the time at which the next piece reaches a side.
+    /// Returns the arrival time of the next piece for a side.
     fn arrives_at(&self, side: usize) -> Option<u64> {
         self.ways[1 - side].pieces.front().map(|(at, _)| *at)
     }
 
-    /// Returns the number of bytes that a side may write.
+    /// Returns the number of bytes that a side may write before the connection's buffer is full.
     pub(super) fn room(&self, side: usize) -> usize {
         let taken = match self.ends[side] {
             End::Open => self.ways[side].bytes,
@@ -209,14 +212,14 @@ impl Net {
         self.weather.capacity.saturating_sub(taken)
     }
 
-    /// Injects bytes in the direction from `side`.
+    /// Inserts bytes into the direction from `side`, as if `side` had written them.
     pub(super) fn inject(&mut self, side: usize, bytes: &[u8]) {
         if self.ends[1 - side] == End::Open {
             self.send(side, bytes);
         }
     }
 
-    /// Removes the bytes that `side` has written.
+    /// Discards the bytes that `side` has written, as if the other side had read them.
     pub(super) fn drain(&mut self, side: usize) {
         self.ways[side].clear();
     }
@@ -241,8 +244,8 @@ impl Net {
             {
                 self.ways[side].sound_bytes = 0;
                 let at = self.random.below(piece.len());
-                // Bits only add to a byte: two such changes in a message never give a valid
-                // CheckSum(10).
+                // Damage only adds to a byte, so that two damaged bytes in one message never give a
+                // valid CheckSum(10).
                 piece[at] = piece[at].wrapping_add(1 << self.random.below(7));
             }
             self.push(side, piece);
@@ -260,12 +263,14 @@ impl Net {
         way.pieces.push_back((way.last_at, piece));
     }
 
-    /// Closes a side's end: the other side finds the end of the stream after the bytes in transit.
+    /// Closes a side's end. The other side receives the bytes in transit and then the end of the
+    /// stream.
     fn close(&mut self, side: usize) {
         let unread = !self.ways[1 - side].pieces.is_empty();
         self.ways[1 - side].clear();
         if self.ends[1 - side] == End::Open {
-            // Closing with unread bytes resets the connection. The reset may overtake sent bytes.
+            // A close with unread bytes resets the connection; the reset may overtake bytes in
+            // transit.
             if unread && self.chance(2) {
                 self.ways[side].clear();
             }
@@ -318,7 +323,7 @@ impl Net {
         }
         let bytes = &bytes[..n];
         self.observer.written(self.now, side, bytes);
-        // The operating system accepts bytes written to a closed peer.
+        // The operating system still accepts bytes for a connection that the peer has closed.
         match self.ends[side] {
             End::Open if self.ends[1 - side] == End::Open => self.send(side, bytes),
             End::Open => {}
@@ -328,7 +333,7 @@ impl Net {
     }
 }
 
-/// One side's end of one connection.
+/// The stream of one side over one connection.
 struct SimStream {
     net: Shared,
     side: usize,
@@ -336,7 +341,7 @@ struct SimStream {
 }
 
 impl SimStream {
-    /// Returns the network, or an error if this connection is over.
+    /// Returns the network, or an error if the stream's connection has ended.
     fn net(&self) -> io::Result<MutexGuard<'_, Net>> {
         let net = self.net.lock();
         let current = net.generations[self.side] == self.generation;

@@ -1,8 +1,8 @@
 //! The observer reads all bytes on the wire and detects frames that no honest session may write.
-//! Laws: each frame is sound. New numbers ascend, are used once, and restart only with a reset. A
-//! resent message equals the original and is marked as a duplicate. A gap fill covers no
-//! application message. The same ResendRequest(2) is not repeated at once. No session rejects a
-//! frame of an honest counterparty.
+//! Laws: each frame is well-formed. New messages have ascending, unique numbers, which restart only
+//! with a reset. A resent message equals the original and is marked as a duplicate. A gap fill
+//! covers no application message. A session does not repeat a ResendRequest(2) at once. No session
+//! rejects a frame of an honest counterparty.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,38 +12,39 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Message, Timesta
 
 use super::trace::Trace;
 
-/// The index of the side that accepts connections.
+/// The index of the side that accepts the connections.
 const ACCEPTOR: usize = 1;
 
-/// Minimum time before an ineffective ResendRequest(2) is repeated. The rule is 20 s, but early
-/// versions send whole seconds.
+/// The minimum time between two equal ResendRequests(2), in nanoseconds. The engine waits 20 s, but
+/// early FIX versions send times in whole seconds.
 const REPEAT_MIN: i64 = 19_000_000_000;
 
-/// The number of early messages that a session remembers as handled.
+/// The maximum number of early ResendRequests(2) that a session remembers as handled.
 const EARLY_REQUESTS_MAX: u64 = 1_000;
 
-/// Faults and settings of the world that permit more frames.
+/// The world's faults and settings that permit frames which are errors in other worlds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tolerance {
-    /// Numbers may restart at 1 without ResetSeqNumFlag(141).
+    /// True if sequence numbers may restart at 1 without ResetSeqNumFlag(141).
     pub(super) silent_resets: bool,
-    /// Numbers may restart at 1 with ResetSeqNumFlag(141).
+    /// True if sequence numbers may restart at 1 with ResetSeqNumFlag(141).
     pub(super) asked_resets: bool,
-    /// Wall clocks may jump.
+    /// True if wall clocks may jump.
     pub(super) jumps: bool,
-    /// Bits may flip in transit.
+    /// True if bits may flip in transit.
     pub(super) damage: bool,
-    /// Reject(3) is resent on request.
+    /// True if a session resends a Reject(3) on request.
     pub(super) resend_rejects: bool,
-    /// No message is damaged, given up, or dropped because a buffer is full.
+    /// True if no message is damaged, skipped by an operator, or dropped because of a full buffer.
     pub(super) complete: bool,
-    /// The application rejects messages with Reject(3).
+    /// True if the application rejects messages with Reject(3).
     pub(super) refusals: bool,
-    /// Both sessions follow the rules; otherwise only the frames themselves are checked.
+    /// True if both sessions follow the rules. If not, the observer checks only that the frames are
+    /// well-formed.
     pub(super) honest: bool,
 }
 
-/// A frame as first sent.
+/// The first transmission of a frame, to compare with resent frames.
 struct Original {
     application: bool,
     /// True if the frame may be resent.
@@ -52,45 +53,49 @@ struct Original {
     sending_time: Vec<u8>,
 }
 
-/// The frames that one side has written.
+/// The frames that one side has written, and the state derived from them.
 #[derive(Default)]
 pub(super) struct Written {
     partial: Vec<u8>,
-    /// The numbers of the first and last new frame on this connection.
+    /// The MsgSeqNum(34) of the first new frame on this connection. `last` is the number of the
+    /// last new frame.
     first: Option<u64>,
     last: Option<u64>,
-    /// True while messages may be numbered and stored without being written: our Logon(A) is not
-    /// answered, or Logout(5) is sent.
+    /// True while messages may be numbered and stored without being written. The reason is an
+    /// unanswered Logon(A) or a Logout(5) that this side has sent.
     stores_late: bool,
     last_is_logout: bool,
-    /// Numbers of this connection that were stored and not written.
+    /// The sequence numbers on this connection whose messages were stored but not written.
     skipped: Vec<Range<u64>>,
-    /// The highest number used since the last reset, and the frames sent since.
+    /// The highest sequence number since the last reset. `originals` holds the frames first sent
+    /// since that reset.
     highest: u64,
     originals: HashMap<u64, Original>,
-    /// ClOrdID(11) of all orders written, by MsgSeqNum(34).
+    /// The ClOrdID(11) of each order written, by MsgSeqNum(34).
     pub(super) orders: HashMap<u64, u64>,
-    /// True if the numbers restart with the next Logon(A).
+    /// True if the sequence numbers restart with the next Logon(A).
     starts_again: bool,
-    /// True if the counterparty answered our Logon(A) with a reset. Our Logon(A) then has number 1.
+    /// True if the counterparty answered this side's Logon(A) with a reset, so that the Logon(A)
+    /// then counts as number 1.
     logon_is_first: bool,
-    /// BeginSeqNo(7) and SendingTime(52) of the last ResendRequest(2) on this connection.
+    /// The BeginSeqNo(7) and SendingTime(52) of the last ResendRequest(2) on this connection.
     request: Option<(u64, Timestamp)>,
-    /// BeginSeqNo(7) of ResendRequests(2) sent by the operator, which are not checked.
+    /// The BeginSeqNo(7) of each ResendRequest(2) that an operator has sent. These requests are not
+    /// checked.
     pub(super) operator_requests: Vec<u64>,
     pub(super) at: u64,
     pub(super) test_request_at: u64,
-    /// TestRequests(1) of this connection without an answer: number and TestReqID(112).
+    /// The unanswered TestRequests(1) of this connection: MsgSeqNum(34) and TestReqID(112).
     pub(super) asked: Vec<(u64, Vec<u8>)>,
     pub(super) frames: u64,
-    /// True after a Logout(5) on this connection.
+    /// True if this side has written a Logout(5) on this connection.
     pub(super) logged_out: bool,
-    /// RefSeqNum(45) of the last Reject(3).
+    /// The RefSeqNum(45) of the last Reject(3) that this side has written.
     pub(super) rejected: Option<u64>,
     pub(super) requests: u64,
 }
 
-/// The observer of both directions.
+/// The observer of all bytes on the wire, in both directions.
 pub(super) struct Observer {
     pub(super) tolerance: Tolerance,
     pub(super) sides: [Written; 2],
@@ -122,24 +127,25 @@ impl Observer {
         self.sides[1 - side].asked.clear();
     }
 
-    /// Records that the numbers of this side restart.
+    /// Records that the sequence numbers of this side restart.
     pub(super) fn reset(&mut self, side: usize) {
         let fair = self.tolerance.silent_resets || self.tolerance.asked_resets;
         assert!(fair || !self.tolerance.honest, "side {side} resets its numbers unasked");
         let written = &mut self.sides[side];
         match written.first {
-            // Frames waiting for the connection are written after the reset, with the old numbers.
+            // Frames that still wait for the connection are written after the reset, with their old
+            // numbers.
             Some(_) => written.starts_again = true,
             None => written.start_again(),
         }
     }
 
-    /// Forgets all frames, because they belong to a previous session.
+    /// Discards all recorded frames, because they belong to an earlier session.
     pub(super) fn forget(&mut self) {
         self.sides = [Written::default(), Written::default()];
     }
 
-    /// Checks bytes that `side` has written.
+    /// Checks the bytes that `side` has written at the time `now`.
     pub(super) fn written(&mut self, now: u64, side: usize, bytes: &[u8]) {
         let mut partial = std::mem::take(&mut self.sides[side].partial);
         partial.extend_from_slice(bytes);
@@ -192,8 +198,8 @@ impl Observer {
             return;
         }
         if side == ACCEPTOR && message.msg_type() == b"5" && written.last.is_none() {
-            // The first message of the connection is a Logout(5) that refuses a Logon(A) and takes
-            // no number.
+            // The connection begins with a Logout(5) that refuses a Logon(A), and that uses no
+            // sequence number.
             assert!(seq > written.highest, "side {side} refuses with {seq}, which it has used");
             return;
         }
@@ -222,16 +228,16 @@ impl Observer {
 }
 
 impl Observer {
-    /// Checks that a ResendRequest(2) asks for a missing message. Messages on this connection
-    /// arrive in order. Only messages before the first one, or messages stored without being
-    /// written, can be missing.
+    /// Checks that a ResendRequest(2) asks for a message that may be missing. Messages on one
+    /// connection arrive in order. Therefore only messages from before the connection, or messages
+    /// stored without being written, can be missing.
     fn check_need(&self, side: usize, message: &Message<'_>) {
         let begin = message.uint(tag::BEGIN_SEQ_NO).expect("it has BeginSeqNo(7)");
         let other = &self.sides[1 - side];
         let first = other.first;
         // A session answers early ResendRequests(2) at once, but remembers only
-        // `EARLY_REQUESTS_MAX` of them and asks for the others again. Example: applications, seed
-        // 20261772992 has 1,100 of them in one gap.
+        // `EARLY_REQUESTS_MAX` of them and asks for the other ones again. Example: in the world of
+        // kind "applications" with seed 20261772992, one gap contains 1,100 early requests.
         let many = other.requests > EARLY_REQUESTS_MAX;
         let stored_late = other.skipped.iter().any(|numbers| numbers.contains(&begin));
         let missing = first.is_none_or(|first| begin < first) || many || stored_late;
@@ -240,7 +246,7 @@ impl Observer {
 }
 
 impl Written {
-    /// Returns true if the written bytes end with a whole message.
+    /// Returns true if the bytes written so far end with a whole message.
     pub(super) const fn is_between_messages(&self) -> bool {
         self.partial.is_empty()
     }
@@ -254,14 +260,14 @@ impl Written {
         self.originals.clear();
     }
 
-    /// Checks a new number: the next one, or 1 with a reset.
+    /// Checks the sequence number of a new message: the number is the next one, or 1 after a reset.
     fn check_number(&mut self, side: usize, seq: u64, message: &Message<'_>, tolerance: Tolerance) {
         let flagged = message.flag(tag::RESET_SEQ_NUM_FLAG) == Ok(true);
         if seq == 1 && self.highest > 0 && message.msg_type() == b"A" {
             assert!(flagged && tolerance.asked_resets, "side {side} starts again at 1 unasked");
             self.start_again();
         }
-        // No frame has followed our Logon(A).
+        // No frame has followed this side's Logon(A), which a reset has turned into number 1.
         if seq == 2 && self.logon_is_first && self.first == self.last {
             self.start_again();
             self.last = Some(1);
@@ -288,7 +294,7 @@ impl Written {
         self.highest = seq;
     }
 
-    /// Records the changes that a new frame makes.
+    /// Updates the state of this side after a new frame.
     fn note(
         &mut self,
         now: u64,
@@ -330,7 +336,7 @@ impl Written {
             return;
         }
         self.requests += 1;
-        // Uses SendingTime(52), because the request may have waited for the connection.
+        // The check uses SendingTime(52), because the request may have waited for the connection.
         let sent = message.timestamp(tag::SENDING_TIME).expect("it has SendingTime(52)");
         if let Some((before, at)) = self.request.filter(|_| !tolerance.jumps) {
             let again = before == begin && sent.since(at) < REPEAT_MIN;
@@ -342,7 +348,7 @@ impl Written {
     /// Checks that a resent message equals the original.
     fn check_duplicate(&mut self, side: usize, seq: u64, message: &Message<'_>) {
         if self.stores_late {
-            // The message was numbered and stored, but never written.
+            // The missing message was numbered and stored, but never written.
             let next = message.uint(tag::NEW_SEQ_NO).unwrap_or(seq + 1);
             self.highest = self.highest.max(next - 1);
         }
@@ -352,7 +358,8 @@ impl Written {
             assert!(next > seq, "side {side} fills a gap backwards, from {seq} to {next}");
             assert!(next <= self.highest + 1, "side {side} fills up to {next}, not used yet");
             let lost = (seq..next).find(|n| self.originals.get(n).is_some_and(|o| o.application));
-            // A session that kept this ResendRequest(2) above the gap now forgets the request.
+            // A TestRequest(1) that the gap fill covers needs no answer any more: a counterparty
+            // that held the request behind the gap discards it.
             self.asked.retain(|(n, _)| !(seq..next).contains(n));
             assert!(lost.is_none(), "side {side} fills over the application message {lost:?}");
             return;
@@ -362,13 +369,14 @@ impl Written {
         let Some(original) = self.originals.get(&seq) else { return };
         assert!(original.resent, "side {side} sends an administrative message again: {seq}");
         assert_eq!(original.body, body(message), "side {side} sends {seq} again with other fields");
-        // OrigSendingTime(122) may be earlier only if the clock has gone back since.
+        // OrigSendingTime(122) is never later than the SendingTime(52) of the original. It may be
+        // earlier if the wall clock has jumped back.
         let time = original_time.unwrap_or_default();
         assert!(time <= &original.sending_time[..], "side {side}: OrigSendingTime(122) of {seq}");
     }
 }
 
-/// Returns a hash of the application's fields, without header and trailer.
+/// Returns a hash of the application's fields, without the header and the trailer.
 fn body(message: &Message<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     for field in message.fields() {

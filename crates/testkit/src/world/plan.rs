@@ -1,4 +1,5 @@
-//! The random choices of a seed: the kind of world, the settings of both sides, and the faults.
+//! The random choices that a seed determines: the kind of world, the settings of both sides, and
+//! the faults.
 
 use std::time::Duration;
 
@@ -14,44 +15,44 @@ use transfix_session::{
 use transfix_store::{Durability, Options};
 
 use super::app::PASSWORD;
-use super::net::Weather;
+use super::net::NetworkConditions;
 use super::observer::Tolerance;
 use super::side::Held;
 use crate::random::Random;
 
-/// The subject of a world.
+/// The kind of a world: the events and faults that the world simulates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WorldKind {
-    /// Connections break, stall, fragment, fill up, are refused, and go silent.
+    /// Connections break, stall, deliver fragments, fill up, are refused, and go silent.
     Links,
     /// Processes crash at any moment and restart.
     Crashes,
-    /// Disks are full, fail to sync, or accept no changes.
+    /// Disks are full, fail to sync, or reject changes.
     Disks,
-    /// Sequence numbers are reset.
+    /// Sequence numbers are reset, by settings or by schedule.
     Resets,
-    /// Messages arrive damaged.
+    /// Bytes are damaged in transit.
     Damage,
-    /// Wall clocks jump.
+    /// Wall clocks jump forward and back.
     Clocks,
-    /// Operators request resends, reset numbers, and skip numbers.
+    /// Operators request resends, reset sequence numbers, and skip sequence numbers.
     Operators,
-    /// All kinds above combined, except damage.
+    /// The kinds above combined, except `Damage`.
     Mixed,
-    /// Applications are unavailable, and messages exceed the limits.
+    /// Applications are temporarily unavailable, and messages exceed the limits.
     Applications,
-    /// Schedule windows open and close.
+    /// Schedule windows of the sessions open and close.
     Schedules,
-    /// A third party injects messages between two honest sides.
+    /// A third party injects messages into the connection of two honest sides.
     Forgeries,
-    /// The counterparty follows no rules.
+    /// The counterparty violates the protocol.
     Hostile,
-    /// Whole engines run with their threads.
+    /// Two whole engines run with all their threads.
     Engines,
 }
 
 impl WorldKind {
-    /// All kinds of worlds.
+    /// All kinds of worlds, in the order of their declaration.
     pub const ALL: [Self; 13] = [
         Self::Links,
         Self::Crashes,
@@ -68,8 +69,8 @@ impl WorldKind {
         Self::Engines,
     ];
 
-    /// Returns the kind of a seed. Few seeds run whole engines, because each takes as long as a
-    /// hundred others.
+    /// Returns the kind of the world with this seed. Few seeds run whole engines, because such a
+    /// world takes as long as a hundred other worlds.
     #[must_use]
     pub const fn of(seed: u64) -> Self {
         if seed % 80 == 79 {
@@ -78,7 +79,7 @@ impl WorldKind {
         Self::ALL[(seed % (Self::ALL.len() as u64 - 1)) as usize]
     }
 
-    /// Returns the name used on the command line.
+    /// Returns the name of the kind on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -98,14 +99,14 @@ impl WorldKind {
         }
     }
 
-    /// Returns the kind with this name.
+    /// Returns the kind with this command-line name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// The chance of each action, one in the given number; 0 for never.
+/// The odds of each random action: one in the given number, or never for 0.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Odds {
     pub(super) cut: usize,
@@ -116,26 +117,26 @@ pub(super) struct Odds {
     pub(super) jump: usize,
     pub(super) disk_fault: usize,
     pub(super) operate: usize,
-    /// True if the operator also resets numbers and gives up numbers.
+    /// True if operators also reset and skip sequence numbers.
     pub(super) operator_resets: bool,
-    /// True if the operator also resets the numbers of a logged-on session.
+    /// True if operators also reset the sequence numbers of a logged-on session.
     pub(super) in_session_resets: bool,
-    /// The chance of several hours of silence.
+    /// The odds that several hours pass without an action.
     pub(super) pause_h: usize,
     pub(super) flood: usize,
     pub(super) forge: usize,
     pub(super) unnoticed_ms_max: usize,
 }
 
-/// All random choices made before a world begins.
+/// All random choices that are made before a world begins.
 pub(super) struct Plan {
     pub(super) kind: WorldKind,
     pub(super) settings: [SessionSettings; 2],
     pub(super) held: Held,
     pub(super) store: [Options; 2],
-    /// True for each side whose commits become safe later.
+    /// True for each side whose commits become durable with a delay.
     pub(super) is_delayed: [bool; 2],
-    pub(super) weather: Weather,
+    pub(super) weather: NetworkConditions,
     pub(super) odds: Odds,
     pub(super) actions: usize,
     pub(super) answer_one_in: [usize; 2],
@@ -151,7 +152,7 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn draw(random: &mut Random, kind: WorldKind) -> Self {
         let versions = match kind {
-            // These worlds need BusinessMessageReject(j), which is resent after a loss.
+            // These worlds use BusinessMessageReject(j), which FIX 4.0 and 4.1 do not define.
             WorldKind::Applications | WorldKind::Schedules => &BeginString::ALL[2..],
             _ => &BeginString::ALL,
         };
@@ -165,17 +166,19 @@ impl Plan {
         let mut settings = both_sides(random, (kind, begin_string), &in_session);
         let mut weather = weather(random, kind);
         if odds.jump > 0 && !wide_clocks {
-            // A session rightly rejects a delayed message from a slow clock as too old.
+            // Without this, a message that stalls could be too old for the clock of the receiver,
+            // and a rejection would be right.
             weather.stall_ms_max = 0;
             weather.capacity = 1 << 20;
         }
         if wide_clocks || (weather.stall_ms_max > 0 && weather.capacity < 100_000) {
-            // A session rightly rejects a message delayed by minutes as too old.
+            // Without this, a message that is delayed by minutes would rightly be rejected as too
+            // old.
             settings
                 .iter_mut()
                 .for_each(|settings| settings.protocol.sending_time_tolerance = Duration::ZERO);
         }
-        // Single-byte fragments and small buffers need short messages.
+        // With single-byte fragments or small buffers, messages must be short.
         let narrow = weather.fragment_one_in == 1 || weather.capacity < 1_000;
         let text_bytes_max = if narrow { 0 } else { [0, 100, 100, 2_000][random.below(4)] };
         let held = held(random, settings[0].resend);
@@ -187,12 +190,13 @@ impl Plan {
             store: [(); 2].map(|()| options(random)),
             weather,
             odds,
-            // Most worlds are short, because most failures occur early; a few worlds are long.
+            // Most worlds are short, because most failures appear early; a few worlds are long.
             actions: if random.below(20) == 0 { 150 } else { 8 + random.below(25) },
             answer_one_in: [(); 2].map(|()| [0, 2, 5][random.below(3)]),
             refuse_one_in: if random.below(5) == 0 { 5 } else { 0 },
             deny_one_in,
-            // An answer that is too late counts as a refusal.
+            // Late answers require a world that allows refusals, because an answer after the
+            // timeout counts as a refusal.
             later_one_in: if deny_one_in > 0 { [0, 2][random.below(2)] } else { 0 },
             decline_one_in: if kind == WorldKind::Applications {
                 [0, 2, 4][random.below(3)]
@@ -226,7 +230,7 @@ impl Plan {
         }
     }
 
-    /// Returns true if a reset may lose messages.
+    /// Returns true if the world has resets, which may lose messages.
     pub(super) fn resets(&self) -> bool {
         let never = self.policies() == [ResetPolicy::NEVER; 2];
         let by_schedule = self.restarts_by_schedule();
@@ -238,7 +242,7 @@ impl Plan {
         schedule.is_some_and(|schedule| schedule.numbers == NumbersAtOpening::Restart)
     }
 
-    /// Returns true if messages wait in queues, not counting messages sent in callbacks.
+    /// Returns true if messages can wait in queues, not counting the messages that callbacks send.
     pub(super) fn queues(&self) -> bool {
         let queues = |s: &SessionSettings| {
             s.queue.offline == Offline::Queue || !s.queue.queue_pause.is_zero()
@@ -258,7 +262,7 @@ impl Plan {
     }
 }
 
-/// Draws the settings that both sides share.
+/// Draws random settings that apply to both sides.
 fn both_sides(
     random: &mut Random,
     (kind, begin_string): (WorldKind, BeginString),
@@ -268,7 +272,7 @@ fn both_sides(
         WorldKind::Resets | WorldKind::Mixed => policies(random, begin_string, kind),
         _ => [ResetPolicy::NEVER; 2],
     };
-    // Long intervals let simulated hours pass quickly.
+    // Long heartbeat intervals reduce the number of events in simulated hours.
     let intervals = match in_session.after_h {
         [0, 0] => &[1, 2, 5, 30, 30, 0][..],
         _ => &[600, 0],
@@ -293,7 +297,7 @@ fn both_sides(
         settings.protocol.reset_after = Duration::from_hours(in_session.after_h[role as usize]);
         settings.protocol.precision = precision;
         settings.validation.validate = validate;
-        // Orders in these worlds have only a few fields.
+        // Test orders have only a few fields, so the check for required fields is off.
         settings.validation.checks.required_tags = false;
         settings.logon.password = Some(Secret::new(PASSWORD.to_owned()));
         settings.queue.offline = offline;
@@ -313,13 +317,13 @@ fn both_sides(
     settings
 }
 
-/// Draws limits for held messages. Some limits are so low that most of a gap must be requested
-/// again.
+/// Draws limits for the messages held behind a gap. Some limits are so low that most of a gap must
+/// be requested again.
 fn held(random: &mut Random, resend: ResendConfig) -> Held {
     match random.below(3) {
         0 if resend.closed_ranges || resend.request_max > 0 => {
-            // A limit of 0 would stall such a session forever: messages that arrive during a
-            // request would always be dropped.
+            // A limit of 0 would stall such a session forever, because messages that arrive during
+            // a resend would always be dropped.
             Held { messages_max: 3 + random.below(4), bytes_max: 8_000 }
         }
         0 => Held { messages_max: random.below(4), bytes_max: 400 },
@@ -337,7 +341,7 @@ struct InSession {
 
 impl InSession {
     fn draw(random: &mut Random, begin_string: BeginString, kind: WorldKind) -> Self {
-        // FIX 4.0 has no ResetSeqNumFlag(141).
+        // FIX 4.0 has no ResetSeqNumFlag(141), which some of these resets need.
         let wanted = match kind {
             WorldKind::Resets | WorldKind::Operators => 2,
             WorldKind::Mixed => 4,
@@ -347,7 +351,8 @@ impl InSession {
             return Self::default();
         }
         let mut drawn = Self { by_hand: random.below(3) > 0, ..Self::default() };
-        // Resets fall into the first minutes of the world, sometimes on both sides at once.
+        // Scheduled resets take place in the first minutes of the world, sometimes on both sides at
+        // once.
         let same = 12 * 3_600 + random.below(60) as u32;
         for side in [0, 1] {
             drawn.at_s[side] = match random.below(4) {
@@ -363,7 +368,8 @@ impl InSession {
     }
 }
 
-/// Draws some windows in the first minutes of the world, followed by one window that stays open.
+/// Draws some schedule windows in the first minutes of the world, followed by a window that stays
+/// open.
 fn hours(random: &mut Random) -> ScheduleSettings {
     let time = |second: usize| format!("12:{:02}:{:02}", second / 60, second % 60);
     let mut schedule = ScheduleSettings::in_zone("UTC");
@@ -372,7 +378,7 @@ fn hours(random: &mut Random) -> ScheduleSettings {
         let close = second + 3 + random.below(40);
         let (from, to) = (Some(time(second)), Some(time(close)));
         schedule.windows.push(WindowSettings { from, to, ..WindowSettings::default() });
-        // Some windows touch the window before.
+        // Some windows begin exactly at the end of the window before.
         second = close + [0, 1, 10, 40][random.below(4)];
     }
     let (from, to) = (Some(time(second)), Some("23:00".to_owned()));
@@ -388,7 +394,8 @@ fn hours(random: &mut Random) -> ScheduleSettings {
     schedule
 }
 
-/// Draws limits for applications that are unavailable, send too much, or send too early.
+/// Draws limits and queue settings for applications that are unavailable, send too much, or send
+/// too early.
 fn burden(random: &mut Random, settings: &mut [SessionSettings; 2]) {
     let unavailable = Unavailable {
         retries: random.below(4) as u32,
@@ -415,9 +422,10 @@ fn burden(random: &mut Random, settings: &mut [SessionSettings; 2]) {
     }
 }
 
-/// Draws reset policies under which the numbers of both sides always restart together.
+/// Draws reset policies under which the sequence numbers of both sides always restart together.
 fn policies(random: &mut Random, begin_string: BeginString, kind: WorldKind) -> [ResetPolicy; 2] {
-    // Adds resets on each side in cases where the next Logon(A) resets the numbers anyway.
+    // Adds further resets on one side, in cases where the next Logon(A) resets the sequence numbers
+    // anyway.
     let mut more = |policy: ResetPolicy| ResetPolicy {
         logout: random.below(3) == 0,
         error: random.below(3) == 0,
@@ -430,14 +438,14 @@ fn policies(random: &mut Random, begin_string: BeginString, kind: WorldKind) -> 
     match random.below(if kind == WorldKind::Mixed { 8 } else { 4 }) {
         0 => at_end,
         1 => logon,
-        // FIX 4.0 has no ResetSeqNumFlag(141).
+        // FIX 4.0 has no ResetSeqNumFlag(141), so only resets at logon are possible.
         2 if begin_string == BeginString::Fix40 => logon,
         2 => by_initiator,
         _ => [ResetPolicy::NEVER; 2],
     }
 }
 
-/// Draws session settings that change the exchanged messages and not the delivered ones.
+/// Draws session settings that change the exchanged messages but not the delivered messages.
 fn switches(random: &mut Random) -> (ResendConfig, NumbersConfig, TimingConfig) {
     let mut chance = |one_in: usize| random.below(one_in) == 0;
     let resend = ResendConfig {
@@ -490,7 +498,8 @@ fn odds(random: &mut Random, kind: WorldKind) -> Odds {
     }
 }
 
-/// Draws store options. Some segments fill almost at once, others last for the whole world.
+/// Draws store options. Some segments are full almost at once, and others are large enough for the
+/// whole world.
 fn options(random: &mut Random) -> Options {
     Options {
         durability: [Durability::Process, Durability::Power][random.below(2)],
@@ -499,8 +508,8 @@ fn options(random: &mut Random) -> Options {
     }
 }
 
-fn weather(random: &mut Random, kind: WorldKind) -> Weather {
-    Weather {
+fn weather(random: &mut Random, kind: WorldKind) -> NetworkConditions {
+    NetworkConditions {
         delay_ms_max: [1, 5, 20][random.below(3)],
         stall_ms_max: [0, 0, 15_000][random.below(3)],
         fragment_one_in: if random.below(20) == 0 { 1 } else { [0, 4][random.below(2)] },

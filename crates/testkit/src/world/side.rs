@@ -1,8 +1,8 @@
-//! One side of a world: a session with its store, application and clock, across crashes and
-//! restarts.
+//! A side of a world: a session with its store, application and clock. A side survives crashes
+//! and restarts.
 //!
-//! Law: after a crash, the store contains a prefix of the commits that includes all safe commits.
-//! One call may commit several times.
+//! Law: after a crash, the store contains a prefix of the commits that includes all durable
+//! commits. A single call of the session may commit several times.
 
 use std::collections::VecDeque;
 
@@ -17,30 +17,30 @@ use crate::disk::Crash;
 use super::app::{self, Shared as App, Source};
 use super::disk::{Commit, Disk, Fuse};
 
-/// 2026-11-21 12:00:00, the start time of the simulated wall clocks.
+/// The start time of the simulated wall clocks: 2026-11-21 12:00:00 UTC, in nanoseconds since 1970.
 pub(super) const START_UTC_NS: i64 = 1_795_262_400_000_000_000;
 
-/// The outcome of a call.
+/// The outcome of a call of the session.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// The session continues.
     Fine,
-    /// The connection must be closed.
+    /// The session has ended, and the connection must be closed.
     Ended(Ended),
-    /// The process has crashed.
+    /// The process has crashed during the call.
     Died,
 }
 
-/// The limits of messages kept above a gap.
+/// The limits for messages held behind a gap.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
     pub(super) messages_max: usize,
     pub(super) bytes_max: usize,
 }
 
-/// The state before a call.
+/// The state of a side before a call.
 struct Before {
-    /// The numbers that a new process would find.
+    /// The next inbound and outbound sequence numbers that a new process would find in the store.
     kept: (u64, u64),
     resets: u64,
     epoch: u64,
@@ -48,7 +48,7 @@ struct Before {
     returned: usize,
 }
 
-/// One side of the world.
+/// A side of the world: the session and everything that belongs to its process.
 pub(super) struct Side {
     pub(super) rig: Rig,
     pub(super) settings: SessionSettings,
@@ -57,17 +57,17 @@ pub(super) struct Side {
     pub(super) disk: Disk,
     rules: Rules,
     hours: Option<Schedule>,
-    /// The window in which the numbers were last reset.
+    /// The schedule window in which the sequence numbers were last reset.
     restarted: Option<Interval>,
-    /// The difference of the wall clock from true time.
+    /// The difference between the wall clock and the true time, in nanoseconds.
     pub(super) ahead_ns: i64,
-    /// The time of the last received bytes, and the message count at that time.
+    /// The time at which bytes last arrived, and the number of messages received by then.
     pub(super) received: (u64, u64),
-    /// The session's state, and the time at which the state began.
+    /// The session's state, and the time at which the session entered the state.
     pub(super) since: (State, u64),
-    /// The time at which the expected number last changed, and the number.
+    /// The time at which the expected inbound sequence number last changed, and the number itself.
     pub(super) moved: (u64, u64),
-    /// Commits that are not safe yet, preceded by the last safe commit.
+    /// The commits that are not durable yet, preceded by the last durable commit.
     commits: VecDeque<Commit>,
 }
 
@@ -115,7 +115,7 @@ impl Side {
         self.rig.look().state
     }
 
-    /// Calls the session. If the process crashes during the call, a new process takes over.
+    /// Calls the session. If the process crashes during the call, the side starts a new process.
     pub(super) fn call(
         &mut self,
         now: u64,
@@ -140,7 +140,7 @@ impl Side {
         assert!(ahead || reset || self.disk.is_lost(), "numbers go back to {after:?}");
         if reset {
             self.check_restart(now);
-            // A message sent after the reset has already begun the new epoch.
+            // A message that was sent after the reset already belongs to the new epoch.
             let mut log = self.app.lock();
             log.epoch = log.epoch.max(before.epoch + 1);
         }
@@ -151,7 +151,7 @@ impl Side {
         outcome.map_or_else(Outcome::Ended, |()| Outcome::Fine)
     }
 
-    /// Runs turns for as long as one is due at once.
+    /// Runs the session's turns until no further turn is due at this time.
     pub(super) fn turn(&mut self, now: u64) -> Outcome {
         loop {
             let mut again = false;
@@ -165,17 +165,17 @@ impl Side {
         }
     }
 
-    /// Checks that a schedule resets the numbers once per window.
+    /// Checks that a schedule resets the sequence numbers once per window.
     fn check_restart(&mut self, now: u64) {
         let Some(hours) = &self.hours else { return };
         let window = hours.at(self.moment(now).utc);
         assert!(window.is_some(), "the numbers start again outside of all windows");
         assert!(self.restarted != window, "the numbers start again within {window:?}");
-        // A crash may lose the reset too.
+        // A crash may also undo the reset.
         self.restarted = window.filter(|_| !self.disk.is_lost());
     }
 
-    /// Returns true if a session may be logged on now.
+    /// Returns true if the schedule allows a session to be logged on now.
     pub(super) fn is_open(&self, now: u64) -> bool {
         let stays = |hours: &Schedule| *hours.outside() != Outside::Disconnect;
         let open = |hours: &Schedule| hours.at(self.moment(now).utc).is_some();
@@ -196,14 +196,14 @@ impl Side {
         }
     }
 
-    /// Waits until all commits are safe, as a process does before it exits.
+    /// Waits until all commits are durable, as a process does before it exits.
     pub(super) fn settle(&mut self, now: u64) -> Outcome {
         let Some(pace) = &self.disk.pace else { return Outcome::Fine };
         pace.allow(u64::MAX);
         self.operate(now, |_, _, _| ())
     }
 
-    /// Starts a new process and checks the state that the old process left.
+    /// Starts a new process after a crash, and checks the state that the old process left.
     fn recover(&mut self, now: u64, before: &Before) {
         let after = self.kept();
         {
@@ -212,16 +212,18 @@ impl Side {
             log.undo_returns(before.returned);
         }
         self.restart(now, self.disk.worst());
-        // The store may contain the commit during which the process crashed.
+        // The store may contain the commit during which the process crashed, so this commit counts
+        // as possible.
         self.commits.push_back(Commit::now(u64::MAX, after, &self.app));
         self.go_back_to(self.numbers());
     }
 
-    /// Records the state that a new process would find, for each new commit.
+    /// Records, for each new commit, the state that a new process would find.
     fn note_commits(&mut self) {
         let mut made = self.disk.take_commits();
         let is_lost = self.disk.is_lost();
-        // A message sent from outside enters the log only now.
+        // The application's log records a message sent from outside only after the commit, so the
+        // count is corrected here.
         if let Some(last) = made.last_mut().filter(|_| !is_lost) {
             assert_eq!(last.kept, self.kept(), "the store has other numbers than the session");
             *last = Commit::now(last.ticket, last.kept, &self.app);
@@ -232,14 +234,15 @@ impl Side {
             }
             self.commits.push_back(commit);
         }
-        // A commit that becomes safe after the crash does not count.
+        // A commit that becomes durable after the crash does not count.
         let Some(pace) = self.disk.pace.as_ref().filter(|_| !is_lost) else { return };
         while self.commits.get(1).is_some_and(|second| second.ticket <= pace.safe()) {
             self.commits.pop_front();
         }
     }
 
-    /// Checks that the store contains a prefix of the commits, with all safe ones.
+    /// Checks that the numbers in the store belong to a recorded commit, none earlier than the last
+    /// durable one, and restores the application's log to that commit.
     fn go_back_to(&mut self, found: (u64, u64)) {
         let commit = self.commits.iter().rev().find(|commit| commit.kept == found);
         let commit = *commit.unwrap_or_else(|| {
@@ -252,16 +255,16 @@ impl Side {
         self.begin_commits();
     }
 
-    /// Restarts the list of commits for a new process: its tickets begin again, and all stored data
-    /// is safe.
+    /// Restarts the list of commits for a new process, whose tickets begin again. All data in the
+    /// store is durable at this time.
     pub(super) fn begin_commits(&mut self) {
         self.commits = VecDeque::from([Commit::now(0, self.kept(), &self.app)]);
     }
 
-    /// Starts a new process with only the store.
+    /// Starts a new process, which knows only the contents of the store.
     pub(super) fn restart(&mut self, now: u64, crash: Crash) {
         self.app.lock().forget(&self.rig.queued());
-        // A store cannot open on a disk that cannot sync.
+        // The fault ends here, because a store cannot be opened on a disk that cannot sync.
         self.disk.set_fault(None);
         let store = self.disk.open(crash);
         self.rig = start(&self.settings, self.held, &self.app, store, &self.rules);
@@ -277,7 +280,7 @@ impl Side {
         self.moved = (now, seen.next_num_in);
     }
 
-    /// Sends one application message, if the session accepts the message.
+    /// Sends one application message. The session may refuse the message.
     pub(super) fn send(&mut self, now: u64) -> Outcome {
         let app = self.app.clone();
         self.call(now, |rig, now| {
@@ -287,12 +290,13 @@ impl Side {
             match rig.send(now, b"D", fill) {
                 Ok(Sent::Queued { .. }) => app.lock().queued(drawn.0),
                 Ok(Sent::Direct(seq) | Sent::Stored(seq)) => app.lock().accepted(drawn.0, seq),
-                // The outcome is unknown until the store is opened again.
+                // The outcome is unknown until the store is reopened.
                 Err(SendError::Failed) => {
                     let has_number = rig.look().next_num_out > next;
                     let mut log = app.lock();
                     log.accepted(drawn.0, next);
-                    // A message for the queue counts as refused, unless the store contains it.
+                    // A message that was to be queued counts as refused unless the store contains
+                    // the message.
                     if !has_number {
                         log.forgotten.extend([drawn.0]);
                     }
@@ -303,7 +307,7 @@ impl Side {
         })
     }
 
-    /// Carries out an operator's action.
+    /// Carries out an operator's action on the session.
     pub(super) fn operate(
         &mut self,
         now: u64,
@@ -312,7 +316,7 @@ impl Side {
         self.call(now, |rig, now| rig.operate(now, act))
     }
 
-    /// Closes the connection. The close may also write to the store.
+    /// Closes the connection for this reason. The close may also write to the store.
     pub(super) fn close(&mut self, now: u64, reason: Disconnect) -> Outcome {
         let outcome = self.call(now, |rig, now| {
             rig.close(now, reason);

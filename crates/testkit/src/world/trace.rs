@@ -1,18 +1,18 @@
-//! The last events of a world, for people who debug a failure.
+//! The last events of a world, for the analysis of a failure.
 //!
-//! Invariant: without a trace, nothing is written or allocated.
+//! Invariant: without a trace, events are neither formatted nor stored.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A limited list of lines; a new line replaces the oldest.
+/// A bounded list of lines, in which a new line replaces the oldest.
 #[derive(Debug)]
 struct Lines {
     max: usize,
     lines: VecDeque<String>,
 }
 
-/// A trace, or no trace; clones share their lines.
+/// A trace, or no trace. Clones share the same lines.
 #[derive(Clone, Debug, Default)]
 pub struct Trace(Option<Arc<Mutex<Lines>>>);
 
@@ -37,7 +37,7 @@ impl Trace {
         lines.lines.push_back(format!("{:>6}.{:03} {}", ms / 1_000, ms % 1_000, line()));
     }
 
-    /// Returns the lines, oldest first.
+    /// Returns the lines of the trace, beginning with the oldest.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         self.0.as_ref().map_or_else(Vec::new, |lines| {

@@ -1,14 +1,14 @@
-//! Reader of JSON objects: messages, and lines of `transfix logs --json` and `transfix store
-//! export`, which contain the message.
+//! A reader of the JSON objects that contain messages: a message itself, or a line of
+//! `transfix logs --json` or `transfix store export`.
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use transfix_codec::Tag;
 
 use crate::json::{self, JsonError, JsonProblem};
 
-/// The reason why a text is not such an object.
+/// The reason why a text is not a JSON object with a message.
 pub(super) struct Refusal {
-    /// Offset of the error from the beginning of the text, in bytes.
+    /// The offset of the error in the text, in bytes.
     pub(super) at: usize,
     pub(super) problem: JsonProblem,
 }
@@ -19,15 +19,17 @@ impl From<JsonError> for Refusal {
     }
 }
 
-/// Members that may begin a line, even after sorting. No message begins with these names.
+/// The names of members that may begin a log line, in any member order. A message never begins with
+/// such a name.
 const MEMBERS: [&str; 5] = ["time", "direction", "session", "message", "garbled"];
 
 const EXPECTED: JsonProblem =
     JsonProblem::Expected("a message, or a line as `transfix logs --json` writes it");
 
-/// Appends the message at the beginning of the text to `out`; returns the end of the object.
+/// Appends the message in the first JSON object of the text to `out`. Returns the end of the
+/// object.
 ///
-/// A line without a message appends nothing.
+/// For a log line without a message, appends nothing.
 pub(super) fn read(
     text: &[u8],
     tag_of: impl Fn(&str) -> Option<Tag>,
@@ -65,7 +67,8 @@ impl Cursor<'_> {
                     .map_err(|JsonError { at, problem, .. }| self.refusal(at, problem))?;
                 self.at += length;
             } else {
-                // Other members of the log line are not fields of the message.
+                // The other members of the log line are skipped, because they are not fields of the
+                // message.
                 self.value::<IgnoredAny>()?;
             }
             if self.takes(b'}') {

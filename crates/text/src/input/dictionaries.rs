@@ -1,4 +1,5 @@
-//! The dictionaries of messages, chosen by the version that each message states.
+//! The dictionaries for messages of different versions, chosen by the version fields of each
+//! message.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,7 +7,7 @@ use std::sync::Arc;
 use transfix_codec::{FieldIndex, Message, MsgType, Tag, data, tag};
 use transfix_dictionary::{Dictionary, Field, STANDARD, standard};
 
-/// The dictionaries of the session layer and the application.
+/// The dictionaries for a message: one for the session layer, one for the application.
 #[derive(Clone, Debug)]
 pub struct Pair {
     /// The dictionary of the session layer.
@@ -16,39 +17,42 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Returns the message with this type.
+    /// Returns the definition of the message with this type from either dictionary.
     #[must_use]
     pub fn message(&self, msg_type: MsgType<'_>) -> Option<&transfix_dictionary::Message> {
         self.session.message(msg_type).or_else(|| self.application.message(msg_type))
     }
 
-    /// Returns the field with this tag.
+    /// Returns the definition of the field with this tag from either dictionary.
     #[must_use]
     pub fn field(&self, tag: u32) -> Option<&Field> {
         self.application.field(tag).or_else(|| self.session.field(tag))
     }
 }
 
-/// The dictionaries that messages need, each read once.
+/// The dictionaries for all messages of the input. Each dictionary is loaded once, when first
+/// needed.
 #[derive(Debug, Default)]
 pub struct Dictionaries {
-    /// The dictionary chosen by the user.
+    /// The dictionary that the user has chosen; `None` for the standard dictionaries.
     chosen: Option<Arc<Dictionary>>,
     loaded: Vec<(&'static str, Arc<Dictionary>)>,
-    /// Names of the session and application dictionaries, with the pair itself.
+    /// The loaded pairs, each with the names of its session and application dictionaries.
     pairs: Vec<([&'static str; 2], Pair)>,
-    /// The version named by the last Logon(A).
+    /// The application version in the last Logon(A), from DefaultApplVerID(1137).
     default: Option<&'static str>,
 }
 
 impl Dictionaries {
-    /// Uses the dictionary chosen by the user, or the standard dictionaries.
+    /// Creates the collection with the user's dictionary, or with the standard dictionaries for
+    /// `None`.
     #[must_use]
     pub fn new(chosen: Option<Arc<Dictionary>>) -> Self {
         Self { chosen, ..Self::default() }
     }
 
-    /// Returns the custom data fields of the chosen dictionary, each after its Length field.
+    /// Returns the custom data fields of the chosen dictionary, as pairs of the Length field's tag
+    /// and the data field's tag.
     #[must_use]
     pub fn data_fields(&self) -> Vec<(Tag, Tag)> {
         let pairs = self.chosen.iter().flat_map(|chosen| chosen.length_tags());
@@ -56,7 +60,7 @@ impl Dictionaries {
         pairs.filter(|pair| data::length_of(pair.1) != Some(pair.0)).collect()
     }
 
-    /// Returns an empty message index that knows these data fields.
+    /// Returns an empty field index that recognizes the custom data fields.
     #[must_use]
     pub fn index(&self) -> FieldIndex {
         let mut index = FieldIndex::default();
@@ -64,7 +68,8 @@ impl Dictionaries {
         index
     }
 
-    /// Returns the number of the message's dictionary pair, equal for all messages of a version.
+    /// Returns the number of the dictionary pair for the message. All messages of one version have
+    /// the same number.
     ///
     /// # Errors
     /// If a standard dictionary cannot be read.
@@ -93,29 +98,31 @@ impl Dictionaries {
         Ok(self.pairs.len() - 1)
     }
 
-    /// Returns the pair with this number, as returned by [`Dictionaries::find`].
+    /// Returns the pair with this number, which [`Dictionaries::find`] has returned.
     #[must_use]
     pub fn pair(&self, number: usize) -> &Pair {
         &self.pairs[number].1
     }
 
-    /// Returns the tag of a field that any version names `name`.
+    /// Returns the tag of the field with this name in any version.
     ///
-    /// No name denotes different fields in two versions.
+    /// The result is unique: no name denotes different fields in two versions.
     pub fn tag_named(&mut self, name: &str) -> Option<u32> {
         let named = |dictionary: &Dictionary| dictionary.field_named(name).map(|field| field.tag);
         if let Some(tag) = self.chosen.as_deref().and_then(named) {
             return Some(tag);
         }
         let found = self.loaded.iter().find_map(|(_, loaded)| named(loaded));
-        // The newest versions define nearly all fields; older versions define dropped fields.
+        // The search begins with the newest version, which defines nearly all fields. Older
+        // versions also define fields that were dropped later.
         let mut others = STANDARD.iter().rev();
         found.or_else(|| others.find_map(|other| self.load(other).ok().and_then(|d| named(&d))))
     }
 
-    /// Returns the MsgType(35) of the message with this name in any version, or with this type.
+    /// Returns the MsgType(35) for a word, which is a message type or the name of a message in any
+    /// version. Names ignore case.
     ///
-    /// No name denotes different messages in two versions.
+    /// The result is unique: no name denotes different messages in two versions.
     pub(super) fn type_named(&mut self, word: &str) -> Option<String> {
         self.find_map(|known| known.message(word).map(|message| message.msg_type.clone())).or_else(
             || {
@@ -128,13 +135,14 @@ impl Dictionaries {
         )
     }
 
-    /// Returns the field with this tag, from the chosen dictionary or the newest version that
-    /// defines the tag.
+    /// Returns the definition of the field with this tag, from the chosen dictionary or from the
+    /// newest version that defines the tag.
     pub fn field(&mut self, tag: u32) -> Option<Field> {
         self.find_map(|known| known.field(tag).cloned())
     }
 
-    /// Returns the values of the field's codes with this name in any version, ignoring case.
+    /// Returns the values of this field whose code has the name in any version. The comparison
+    /// ignores case.
     pub fn codes_named(&mut self, tag: u32, name: &str) -> Vec<Vec<u8>> {
         let mut values = BTreeSet::new();
         let _ = self.find_map(|known| {
@@ -146,7 +154,7 @@ impl Dictionaries {
         values.into_iter().collect()
     }
 
-    /// Returns the names of the fields of all versions.
+    /// Returns the names of all fields in all versions.
     pub fn field_names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         let _ = self.find_map(|known| {
@@ -156,7 +164,7 @@ impl Dictionaries {
         names
     }
 
-    /// Returns the names of the messages of all versions.
+    /// Returns the names of all messages in all versions.
     pub(super) fn message_names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         let _ = self.find_map(|known| {
@@ -166,8 +174,8 @@ impl Dictionaries {
         names
     }
 
-    /// Returns the first result, from the chosen dictionary, then from the newest to the oldest
-    /// version.
+    /// Returns the first result of `found`. The chosen dictionary is tried first, then the standard
+    /// dictionaries from the newest to the oldest version.
     fn find_map<T>(&mut self, mut found: impl FnMut(&Dictionary) -> Option<T>) -> Option<T> {
         if let Some(first) = self.chosen.as_deref().and_then(&mut found) {
             return Some(first);
@@ -185,7 +193,8 @@ impl Dictionaries {
     }
 }
 
-/// Returns the dictionary of a version with its own session layer; `None` for FIXT 1.1.
+/// Returns the dictionary for a BeginString(8) that has its own session layer, and `None` for
+/// FIXT.1.1.
 fn by_begin_string(begin_string: &[u8]) -> Option<&'static str> {
     match begin_string {
         b"FIX.4.0" => Some("FIX40"),
@@ -197,7 +206,7 @@ fn by_begin_string(begin_string: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Returns the dictionary of an ApplVerID(1128).
+/// Returns the name of the application dictionary for a value of ApplVerID(1128).
 fn by_appl_ver_id(value: &[u8]) -> Option<&'static str> {
     match value {
         b"2" => Some("FIX40"),

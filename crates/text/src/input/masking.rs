@@ -1,4 +1,4 @@
-//! Masking of values that a [`Mask`] hides.
+//! Replaces the values that a [`Mask`] hides in messages and store entries.
 
 use std::borrow::Cow;
 
@@ -7,9 +7,10 @@ use transfix_store::journal::{Entry, Event, Message};
 
 use super::parse;
 
-/// Returns a masked message; bytes that are not a message are masked as far as possible.
+/// Returns the masked message. If the bytes are not a message, masks the values that can be
+/// recognized.
 ///
-/// `index` is scratch memory.
+/// The content of `index` does not matter; the buffer is only reused.
 #[must_use]
 pub fn covered<'b>(mask: &Mask, bytes: &'b [u8], index: &mut FieldIndex) -> Cow<'b, [u8]> {
     match parse(bytes, index, CheckSumPolicy::Ignore) {
@@ -18,7 +19,7 @@ pub fn covered<'b>(mask: &Mask, bytes: &'b [u8], index: &mut FieldIndex) -> Cow<
     }
 }
 
-/// Returns a masked store entry.
+/// Returns the store entry with masked values, or the unchanged entry without a mask.
 #[must_use]
 pub fn covered_entry(mask: Option<&Mask>, mut entry: Entry) -> Entry {
     if let Some(mask) = mask

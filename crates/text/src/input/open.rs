@@ -1,10 +1,11 @@
-//! Opening of message files, compressed or not.
+//! Opens message files, compressed or not.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Compressed formats: the first bytes, the name, and the command that decompresses the file.
+/// Known compressed formats: the first bytes of a file, the name of the format, and the command
+/// that decompresses the file.
 const COMPRESSED: &[(&[u8], &str, &str)] = &[
     (b"\x1f\x8b", "gzip", "zcat"),
     (b"\xfd7zXZ\0", "xz", "xzcat"),
@@ -15,14 +16,16 @@ const COMPRESSED: &[(&[u8], &str, &str)] = &[
 /// The first bytes of a zstd file.
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 
-/// Opens a file, and decompresses zstd files.
+/// Opens a file for reading. A zstd file is decompressed; other compressed formats are refused with
+/// the command to use.
 ///
 /// # Errors
 /// If the file cannot be opened, or has another compression.
 pub fn open(path: &Path) -> Result<Box<dyn Read>, String> {
     let unreadable = |error: io::Error| format!("{}: {error}", path.display());
     let mut file = File::open(path).map_err(unreadable)?;
-    // A pipe cannot be rewound after reading its first bytes.
+    // A pipe is not checked for compression, because it cannot be rewound after its first bytes are
+    // read.
     if !file.metadata().map_err(unreadable)?.is_file() {
         return Ok(Box::new(file));
     }

@@ -1,7 +1,8 @@
-//! Detection of messages in captures and logs, with any delimiter.
+//! Detects messages in captures and logs, with any delimiter between the fields.
 //!
-//! Invariants: each step except [`Step::More`] makes progress. Text around messages is skipped,
-//! such as the time at the beginning of a log line. A step asks for at most [`MESSAGE_BYTES_MAX`].
+//! Invariants: each step except [`Step::More`] consumes bytes. Text around messages is skipped,
+//! such as the time at the beginning of a log line. A step never asks for more than
+//! [`MESSAGE_BYTES_MAX`] bytes.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -11,17 +12,17 @@ use transfix_codec::{Garbled, Limits, SOH, frame, frame::Frame, shown};
 
 use super::within::restore;
 
-/// Maximum length of a recognized message, in bytes.
+/// The maximum length of a recognized message, in bytes.
 pub(super) const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
 const START: &[u8] = b"8=FIX";
-/// Maximum length of BeginString(8), in bytes.
+/// The maximum length of a BeginString(8) value, in bytes.
 const BEGIN_STRING_MAX: usize = 16;
 
-/// The delimiter between the fields of a message.
+/// The delimiter between the fields of a message in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delimiter {
-    /// The byte 1, as on the wire.
+    /// SOH, the byte 1, as on the wire.
     Soh,
     /// The character `|`.
     Pipe,
@@ -44,35 +45,39 @@ impl Delimiter {
     }
 }
 
-/// The finding at the start of the bytes.
+/// The result of one step, which examines the start of the unread bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Undecided. Read more bytes and call again.
+    /// The bytes do not suffice for a decision. Read more bytes and repeat the step.
     More,
-    /// No message in the first `bytes`; `wrong` is set for the remains of a message.
+    /// The first `bytes` bytes contain no message. `wrong` is set if they are the remains of a
+    /// damaged message.
     Skip { bytes: usize, wrong: Option<InputError> },
-    /// The first `bytes` are a message, stored in [`Splitter::message`] as on the wire.
+    /// The first `bytes` bytes are a message. [`Splitter::message`] contains the message with SOH
+    /// as the delimiter.
     ///
-    /// `wrong` is set if BodyLength(9) or CheckSum(10) is wrong.
+    /// If BodyLength(9) or CheckSum(10) is wrong, `wrong` contains the error.
     Message { bytes: usize, wrong: Option<InputError> },
-    /// The first `bytes` are a message by its BodyLength(9), with `by` in place of SOH.
+    /// The first `bytes` bytes are a message according to BodyLength(9), with the byte `by` in
+    /// place of SOH.
     ///
-    /// [`Splitter::take`] stores the message in [`Splitter::message`].
+    /// Call [`Splitter::take`] to store the message in [`Splitter::message`].
     Frame { bytes: usize, by: u8 },
 }
 
-/// The error of a message of the input.
+/// An error of a message in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputError {
     /// BodyLength(9), CheckSum(10) or another framing field is wrong.
     Garbled(Garbled),
     /// The input ends within the message.
     Cut,
-    /// CheckSum(10) shows that `count` delimiters belong to values, but not which delimiters.
+    /// The CheckSum(10) shows that some values contain the delimiter, but not which delimiters
+    /// belong to values.
     Delimiter {
         /// The delimiter.
         by: u8,
-        /// Number of delimiters that belong to values.
+        /// The number of delimiters that belong to values.
         count: usize,
     },
 }
@@ -92,7 +97,7 @@ impl fmt::Display for InputError {
     }
 }
 
-/// The knowledge about further bytes: unknown, or nothing follows.
+/// The state of the input after the given bytes: more bytes may follow, or the input has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
     Unknown,
@@ -101,20 +106,21 @@ pub(super) enum Rest {
 
 /// Splits a stream of bytes into messages.
 pub(super) struct Splitter {
-    /// The delimiter given by the user; otherwise each message's own delimiter is detected.
+    /// The delimiter that the user has given. `None` means that the delimiter of each message is
+    /// detected.
     delimiter: Option<Delimiter>,
-    /// The last message found.
+    /// The last message found, with SOH as the delimiter.
     pub(super) message: Vec<u8>,
-    /// True if the last skipped bytes were counted as garbled.
+    /// True if the last skipped bytes were reported as a garbled message.
     in_junk: bool,
-    /// Number of bytes that may be searched for messages with wrong lengths.
+    /// The remaining budget for searches of messages with wrong lengths, in bytes.
     ///
-    /// Each processed byte adds to this budget. Nested wrong lengths therefore cost only a few
+    /// Each processed byte adds to the budget. Nested wrong lengths therefore cost only a few
     /// searches per byte.
     looks: usize,
 }
 
-/// Average number of searches per byte that damage may cost.
+/// The average number of times that each byte may be searched because of damage.
 const LOOKS: usize = 4;
 
 impl Splitter {
@@ -122,12 +128,12 @@ impl Splitter {
         Self { delimiter, message: Vec::new(), in_junk: false, looks: LOOKS * MESSAGE_BYTES_MAX }
     }
 
-    /// Classifies the start of `bytes`.
+    /// Examines the start of `bytes`. `rest` states if more bytes may follow.
     pub(super) fn step(&mut self, bytes: &[u8], rest: Rest) -> Step {
         let before = self.looks;
         let step = self.look(bytes, rest);
         self.looks = match step {
-            // Reading more bytes restarts the step, so the budget is restored.
+            // The step is repeated when more bytes are available, so the budget is restored.
             Step::More => before,
             Step::Skip { bytes, .. } | Step::Message { bytes, .. } | Step::Frame { bytes, .. } => {
                 (self.looks + LOOKS * bytes).min(LOOKS * MESSAGE_BYTES_MAX)
@@ -160,7 +166,7 @@ impl Splitter {
         }
     }
 
-    /// Stores the frame in [`Splitter::message`] as on the wire.
+    /// Copies the frame to [`Splitter::message`], and replaces the delimiter `by` with SOH.
     pub(super) fn take(&mut self, frame: &[u8], by: u8) -> Option<InputError> {
         self.message.clear();
         self.message.extend_from_slice(frame);
@@ -173,7 +179,8 @@ impl Splitter {
         restore(&mut self.message, frame, delimiter)
     }
 
-    /// Skips to the next message; bytes that are not text are the remains of a message.
+    /// Skips the bytes before the next message. Skipped bytes that are not text count as the
+    /// remains of a damaged message.
     fn skip(&mut self, bytes: &[u8], rest: Rest) -> Step {
         let end = next_start(bytes, 0).unwrap_or_else(|| {
             let may_start = |n: &usize| bytes.ends_with(&START[..*n]);
@@ -184,14 +191,14 @@ impl Splitter {
             return Step::More;
         }
         let is_other = |b: &u8| *b < b' ' && !matches!(b, b'\t' | b'\r' | b'\n');
-        // The loop has no branch per byte.
+        // The fold has no branch per byte, so that the compiler can vectorize the loop.
         let is_junk = bytes[..end].iter().fold(false, |is_junk, b| is_junk | is_other(b));
         let wrong = (is_junk && !self.in_junk).then_some(InputError::Garbled(Garbled::BeginString));
         self.in_junk |= is_junk;
         Step::Skip { bytes: end, wrong }
     }
 
-    /// Returns the delimiter after BeginString(8).
+    /// Returns the delimiter of the message, which is the one after BeginString(8).
     fn delimiter_of(&self, bytes: &[u8]) -> Option<Delimiter> {
         let value = &bytes[2..bytes.len().min(2 + BEGIN_STRING_MAX)];
         let delimiter = |at: usize| match value[at] {
@@ -205,7 +212,7 @@ impl Splitter {
         found.find(|found| self.delimiter.is_none_or(|only| only == *found))
     }
 
-    /// Classifies a message with SOH as delimiter.
+    /// Examines a message whose delimiter is SOH.
     fn raw(&mut self, bytes: &[u8], rest: Rest) -> Step {
         match frame::split(bytes, Limits { message_bytes_max: MESSAGE_BYTES_MAX }) {
             Frame::Whole(bytes) => Step::Frame { bytes, by: SOH },
@@ -222,8 +229,8 @@ impl Splitter {
         }
     }
 
-    /// Restores a message that a protocol log has escaped to one line; returns the length of the
-    /// line.
+    /// Restores a message that a protocol log has escaped to fit into one line. Returns the length
+    /// of the line.
     fn unescaped(&mut self, bytes: &[u8]) -> Option<usize> {
         let near = &bytes[..bytes.len().min(self.looks)];
         let end = match memchr(b'\n', near) {
@@ -244,15 +251,15 @@ impl Splitter {
         Some(end)
     }
 
-    /// Classifies a message with a readable delimiter: one line, or more if a value contains line
-    /// breaks.
+    /// Examines a message with a readable delimiter. The message is one line, or several lines if a
+    /// value contains line breaks.
     fn text(&mut self, bytes: &[u8], delimiter: Delimiter, rest: Rest) -> Step {
         self.message.clear();
         let limits = Limits { message_bytes_max: MESSAGE_BYTES_MAX };
         let mut at = 0;
         let needed = needed(bytes, delimiter);
         loop {
-            // A message never extends beyond its declared length.
+            // Bytes beyond the message's declared length never belong to the message.
             let within = bytes.len().min(needed.max(at));
             let is_short = within == bytes.len();
             let near = &bytes[at..within.min(at + self.looks)];
@@ -279,7 +286,7 @@ impl Splitter {
                     let bytes = source_length(bytes, delimiter, length);
                     return Step::Message { bytes, wrong };
                 }
-                // The first half of the delimiter `^A` is not yet a delimiter.
+                // The bytes end with `^`, which may be the first half of the delimiter `^A`.
                 Frame::Garbled { .. } if is_open && bytes.ends_with(b"^") => return Step::More,
                 Frame::TooLong { .. } => {
                     return self.salvage(
@@ -295,7 +302,7 @@ impl Splitter {
                 Frame::Partial if is_open => return Step::More,
                 Frame::Partial => {}
             }
-            // Some logs omit the last delimiter.
+            // Some logs omit the delimiter after the last field.
             self.message.push(SOH);
             if frame::split(&self.message, limits) == Frame::Whole(self.message.len()) {
                 let wrong = restore(&mut self.message, bytes, delimiter);
@@ -315,10 +322,10 @@ impl Splitter {
         }
     }
 
-    /// Recovers a message with a wrong length: up to its first CheckSum(10) before the next
-    /// message.
+    /// Recovers a message with a wrong BodyLength(9). The message ends with the first CheckSum(10)
+    /// before the next message.
     ///
-    /// A message counts as cut only if nothing follows.
+    /// A message counts as truncated only if no further bytes follow.
     fn salvage(&mut self, bytes: &[u8], by: Delimiter, rest: Rest, wrong: InputError) -> Step {
         let start = next_start(bytes, 1);
         let piece = &bytes[..start.unwrap_or(bytes.len())];
@@ -346,7 +353,7 @@ impl Splitter {
     }
 }
 
-/// Returns the end of the closing field `10=ddd`, including its delimiter if present.
+/// Returns the end of the field `10=ddd`, including the delimiter if one follows.
 fn check_sum_end(piece: &[u8], delimiter: Delimiter) -> Option<usize> {
     let by = delimiter.text();
     let mut from = 0;
@@ -362,13 +369,13 @@ fn check_sum_end(piece: &[u8], delimiter: Delimiter) -> Option<usize> {
     None
 }
 
-/// Returns the offset of the next `8=FIX` from `from` on.
+/// Returns the offset of the next `8=FIX` at or after `from`.
 fn next_start(bytes: &[u8], from: usize) -> Option<usize> {
     static STARTS: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(START));
     Some(from + STARTS.find(bytes.get(from..)?)?)
 }
 
-/// Appends `text` with its delimiters replaced by SOH.
+/// Appends `text` to `message`, and replaces each delimiter with SOH.
 fn convert(text: &[u8], delimiter: Delimiter, message: &mut Vec<u8>) {
     let mut rest = text;
     while let Some(at) = find(rest, delimiter.text()) {
@@ -379,7 +386,8 @@ fn convert(text: &[u8], delimiter: Delimiter, message: &mut Vec<u8>) {
     message.extend_from_slice(rest);
 }
 
-/// Returns how many bytes of `text` correspond to `length` converted bytes.
+/// Returns the number of bytes in `text` that give `length` bytes after the delimiters are replaced
+/// with SOH.
 fn source_length(text: &[u8], delimiter: Delimiter, length: usize) -> usize {
     if delimiter.text().len() == 1 {
         return length;
@@ -391,9 +399,10 @@ fn source_length(text: &[u8], delimiter: Delimiter, length: usize) -> usize {
     at
 }
 
-/// Returns the length of the message at the start of `bytes`, with `by` in place of SOH.
+/// Returns the length of the message at the start of `bytes`, in which the byte `by` stands for
+/// SOH.
 ///
-/// `None` if BodyLength(9) does not lead to a CheckSum(10).
+/// Returns `None` if no CheckSum(10) follows at the distance that BodyLength(9) states.
 fn framed(bytes: &[u8], by: u8) -> Option<usize> {
     let first = 2 + memchr(by, bytes.get(2..2 + BEGIN_STRING_MAX)?)?;
     let length = bytes[first + 1..].strip_prefix(b"9=")?;
@@ -413,7 +422,7 @@ fn framed(bytes: &[u8], by: u8) -> Option<usize> {
     is_trailer.then_some(trailer + TRAILER)
 }
 
-/// Returns the maximum length of a message that begins here, with readable delimiters.
+/// Returns the maximum number of bytes that a message with this start can occupy in the input.
 fn needed(bytes: &[u8], delimiter: Delimiter) -> usize {
     let by = delimiter.text();
     let head = &bytes[..bytes.len().min(HEAD_MAX)];
@@ -427,11 +436,11 @@ fn needed(bytes: &[u8], delimiter: Delimiter) -> usize {
     HEAD_MAX + by.len() * (body + TRAILER)
 }
 
-/// Maximum length of BeginString(8) and BodyLength(9) together, in bytes.
+/// The maximum length of BeginString(8) and BodyLength(9) together, in bytes.
 const HEAD_MAX: usize = 64;
-/// Maximum number of digits of BodyLength(9) of a recognized message.
+/// The maximum number of digits in the BodyLength(9) of a recognized message.
 const LENGTH_DIGITS_MAX: usize = 8;
-/// Length of `10=ddd` and its delimiter, in bytes.
+/// The length of `10=ddd` with its delimiter, in bytes.
 const TRAILER: usize = 7;
 
 fn find(bytes: &[u8], sought: &[u8]) -> Option<usize> {
@@ -444,7 +453,8 @@ mod tests {
 
     const WIRE: &[u8] = b"8=FIX.4.4\x019=5\x0135=0\x0110=163\x01";
 
-    /// Splits `stream`, fed in chunks of every size; returns the messages and the errors.
+    /// Splits `stream` in chunks of every size. Returns the messages and the errors, which must not
+    /// depend on the size.
     fn split(stream: &[u8], delimiter: Option<Delimiter>) -> (Vec<Vec<u8>>, Vec<InputError>) {
         let whole = split_by(stream, delimiter, stream.len().max(1));
         for chunk in 1..stream.len() {
@@ -537,7 +547,7 @@ mod tests {
         assert_eq!(split(wire, Some(Delimiter::Pipe)).0, [b""; 0]);
     }
 
-    /// Returns the number of steps to the end of the bytes, and the number of messages found.
+    /// Returns the number of steps up to the end of the bytes, and the number of messages found.
     fn steps(bytes: &[u8]) -> (usize, usize) {
         let mut splitter = Splitter::new(None);
         let (mut begin, mut steps, mut found) = (0, 0, 0);

@@ -1,6 +1,7 @@
-//! Messages of a capture or a log, in input order.
+//! Reads the messages of a capture or a log in input order.
 //!
-//! Invariant: a reader resumes where it stopped, so that a growing file can be followed.
+//! Invariant: after the end of the input, a reader can resume at the same position, so that a
+//! growing file can be followed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,20 +15,20 @@ use super::masking::covered;
 use super::split::{Delimiter, Rest, Splitter, Step};
 use super::{Failure, InputMessage, MessageView, Place, Sink, Wanted, read_some};
 
-/// The state of the input when no more bytes can be read.
+/// The meaning of the end of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The input is complete: an incomplete message is damaged.
+    /// The input is complete, so an incomplete message at the end is damaged.
     Final,
-    /// More bytes may be written later.
+    /// The input may grow, so an incomplete message at the end may be completed later.
     Open,
 }
 
-/// Reader of the messages of one input, which may grow.
+/// A reader of the messages in one input, which may grow.
 pub struct Stream {
     splitter: Splitter,
     buffer: Vec<u8>,
-    /// Bytes of the buffer before this offset are processed.
+    /// The offset of the first unprocessed byte in the buffer.
     begin: usize,
     at: Position,
     index: FieldIndex,
@@ -40,8 +41,8 @@ impl fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// Begins at the start of an input, with this delimiter or the detected delimiter of each
-    /// message.
+    /// Creates a reader at the start of an input. With `None`, the reader detects the delimiter of
+    /// each message.
     #[must_use]
     pub fn new(delimiter: Option<Delimiter>) -> Self {
         Self {
@@ -103,14 +104,14 @@ impl Stream {
                     bytes
                 }
             };
-            // Text of a message never becomes the head of the next message, even after a line break
-            // in a value.
+            // The text after a line break in a value is part of the message, and must not become
+            // the head of the next message.
             self.at.head.clear();
             self.begin += bytes;
         }
     }
 
-    /// Passes the splitter's message to the sink.
+    /// Passes the message that the splitter has found to the sink.
     fn found(
         &mut self,
         wrong: Option<super::InputError>,
@@ -127,38 +128,39 @@ impl Stream {
     }
 }
 
-/// The current position in a stream. Lines are counted only on demand.
+/// The current position in a stream. Lines are counted only when a position is needed.
 #[derive(Default)]
 struct Position {
-    /// The line at offset `counted` of the buffer.
+    /// The line number at the offset `counted` of the buffer.
     line: u64,
-    /// Number of input bytes before the buffer.
+    /// The number of input bytes before the buffer.
     byte: u64,
-    /// Number of bytes of the buffer whose lines are counted.
+    /// The number of buffer bytes whose lines have been counted.
     counted: usize,
-    /// The bytes of the current line so far.
+    /// The text of the current line before the message, for the head.
     head: Vec<u8>,
 }
 
-/// Maximum length of the log text before a message, in bytes.
+/// The maximum length of the text before a message on its line, in bytes.
 const HEAD_BYTES_MAX: usize = 256;
 
 impl Position {
-    /// Returns the position of offset `begin` of the buffer.
+    /// Returns the input position of the buffer offset `begin`.
     fn place(&mut self, buffer: &[u8], begin: usize) -> Place {
         self.line += memchr_iter(b'\n', &buffer[self.counted..begin]).count() as u64;
         self.counted = begin;
         Place::Stream { line: self.line, byte: self.byte + begin as u64 }
     }
 
-    /// Advances past bytes that are removed from the buffer.
+    /// Advances the position past bytes that are removed from the buffer.
     fn drain(&mut self, bytes: &[u8]) {
         self.place(bytes, bytes.len());
         self.byte += bytes.len() as u64;
         self.counted = 0;
     }
 
-    /// Processes text between messages.
+    /// Processes the text between two messages, of which the last line becomes the head of the next
+    /// message.
     fn pass(&mut self, bytes: &[u8]) {
         let line = memrchr(b'\n', bytes);
         let last = &bytes[line.map_or(0, |at| at + 1)..];
@@ -176,10 +178,10 @@ impl Position {
 }
 
 impl Position {
-    /// Processes the end of a line.
+    /// Handles a line end in the text between messages.
     ///
-    /// A line such as `<20261121-09:28:25, FIX.4.4:A->B, incoming>` is the head of the message in
-    /// the next line. The screen logs of QuickFIX C++ and QuickFIX/Go have this form.
+    /// A line such as `<20261121-09:28:25, FIX.4.4:A->B, incoming>` is kept as the head of the
+    /// message in the next line. The screen logs of QuickFIX C++ and QuickFIX/Go have this form.
     fn end_line(&mut self, bytes: &[u8]) {
         let begin = memrchr(b'\n', bytes);
         if begin.is_some() {
@@ -197,7 +199,7 @@ impl Position {
     }
 }
 
-/// Returns the text of a head, without non-text bytes.
+/// Returns a head as readable text, without control characters and bytes that are not UTF-8.
 fn text(head: &[u8]) -> Cow<'_, str> {
     let is_plain = |b: &u8| (b' '..0x7f).contains(b) && *b != b'\\';
     if let Ok(text) = std::str::from_utf8(head)

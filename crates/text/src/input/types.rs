@@ -1,16 +1,17 @@
-//! Message types as users write them: MsgType(35) or the message's name.
+//! Resolves message types as users write them: as MsgType(35) or as the name of a message.
 
 use transfix_dictionary::nearest;
 
 use super::Dictionaries;
 
-/// Maximum length of an unknown MsgType(35), in bytes; longer unknown words count as names.
+/// The maximum length of an unknown MsgType(35), in bytes. A longer unknown word counts as a
+/// misspelled name.
 const TYPE_MAX: usize = 3;
 
-/// Returns the values of MsgType(35) that these words denote.
+/// Returns the MsgType(35) values that the words denote.
 ///
-/// `unknown` receives each type that no dictionary defines, except types that begin with U, which
-/// the standard reserves for custom messages.
+/// `unknown` is called for each type that no dictionary defines. Exceptions are types that begin
+/// with U, which the standard reserves for custom messages.
 ///
 /// # Errors
 /// If no dictionary defines a message with this name.
@@ -53,7 +54,7 @@ mod tests {
         check("d", Ok("d"));
         check("NewOrderSingle", Ok("D"));
         check("newordersingle", Ok("D"));
-        // Types that only FIXT 1.1 or an old version defines.
+        // Some types are defined only by FIXT 1.1 or by an old version.
         check("Logon", Ok("A"));
         check("ExecutionReport", Ok("8"));
         check("U7", Ok("U7"));

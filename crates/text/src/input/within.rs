@@ -1,22 +1,25 @@
-//! Readable delimiters that also occur within values.
+//! Restores values that contain the readable delimiter of a log.
 //!
 //! If `;` or `|` replaces SOH, a value that contains the delimiter looks like two fields.
-//! BodyLength(9) does not reveal this. CheckSum(10) does, because it covers the bytes of the wire.
+//! BodyLength(9) does not change with the replacement, but CheckSum(10) does, because it covers the
+//! bytes of the wire.
 
 use transfix_codec::{SOH, raw};
 
 use super::split::{Delimiter, InputError};
 
-/// Maximum number of delimiters within values that is searched for in one message.
+/// The maximum number of delimiters in the values of one message that can be restored.
 const WITHIN_MAX: usize = 8;
 
-/// Length of `10=ddd` and its delimiter, in bytes.
+/// The length of `10=ddd` with its delimiter, in bytes.
 const TRAILER: usize = 7;
 
-/// Restores delimiters within values of a message in which all delimiters became SOH.
+/// Restores the delimiters that belong to values of a message, after all delimiters were replaced
+/// with SOH.
 ///
-/// A delimiter that no tag follows is restored if CheckSum(10) is then correct. Otherwise returns
-/// how many delimiters CheckSum(10) indicates, if a number explains the difference.
+/// A delimiter without a tag after it is restored if this makes the CheckSum(10) correct. Otherwise
+/// the function returns the number of delimiters in values, if such a number explains the wrong
+/// CheckSum(10).
 pub(super) fn restore(message: &mut [u8], source: &[u8], by: Delimiter) -> Option<InputError> {
     let &[by] = by.text() else { return None };
     let (covered, trailer) = message.split_at(message.len().checked_sub(TRAILER)?);
@@ -44,7 +47,7 @@ pub(super) fn restore(message: &mut [u8], source: &[u8], by: Delimiter) -> Optio
     Some(InputError::Delimiter { by, count })
 }
 
-/// Returns true if the bytes begin with a tag and `=`.
+/// Returns true if the bytes begin with a tag and `=`, like a field.
 fn is_field(bytes: &[u8]) -> bool {
     let digits = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
     digits > 0 && bytes.get(digits) == Some(&b'=')
@@ -58,7 +61,7 @@ fn number(digits: &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Checks how Text(58) is read back if `;` delimits the fields.
+    /// Checks the value of Text(58) after reading a message with `;` as the delimiter.
     fn check(text: &str, expected: &str, wrong: Option<InputError>) {
         let body = format!("8=FIX.4.4\x019=9\x0135=B\x0158={text}\x0155=EU\x01");
         let sum = String::from_utf8(raw::check_sum(body.as_bytes()).to_vec()).unwrap();
@@ -76,7 +79,7 @@ mod tests {
         check("a;b", "a;b", None);
         check("a;b;;c;", "a;b;;c;", None);
         check("a;7", "a;7", None);
-        // These could be two fields, so the delimiter is ambiguous.
+        // The text could also be two fields, so the delimiter is ambiguous.
         check("a;7=b", "a|7=b", within(1));
         check("a;7=b;8=c", "a|7=b|8=c", within(2));
         check("a;b;7=c", "a|b|7=c", within(2));

@@ -1,7 +1,7 @@
-//! Parser of JSON text into the bytes of a message.
+//! Parses JSON text and builds the bytes of a FIX message.
 //!
-//! Invariants: no text causes a panic; objects and arrays nest up to [`DEPTH_MAX`]; after an error
-//! the output has its previous content.
+//! Invariants: no text causes a panic. Objects and arrays may nest up to a depth of [`DEPTH_MAX`].
+//! After an error, the output is unchanged.
 
 use std::fmt;
 use std::io::Write;
@@ -12,23 +12,23 @@ use transfix_codec::{SOH, Tag, data, raw, tag, value};
 
 use super::{BASE64, SECTIONS};
 
-/// The reason why a text is not a message.
+/// The reason why a text is not the JSON form of a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JsonError {
-    /// Offset of the error from the beginning of the text, in bytes.
+    /// The offset of the error in the text, in bytes.
     pub at: usize,
-    /// The fault at this offset.
+    /// The kind of error at this offset.
     pub problem: JsonProblem,
 }
 
-/// The fault of a text that should be a message.
+/// The kind of an error in the JSON text of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JsonProblem {
-    /// The text ends before the object does: there may be more to come.
+    /// The text ends before the object ends; the rest may still arrive.
     Unfinished,
-    /// Something else is expected here.
+    /// The text has a different element in place of the expected one, which the string names.
     Expected(&'static str),
     /// The name of a member is neither a tag nor the name of a field.
     UnknownName,
@@ -36,19 +36,19 @@ pub enum JsonProblem {
     TooDeep,
     /// Not base64.
     Base64,
-    /// A string is not UTF-8, or an escape in it means nothing.
+    /// A string is not valid UTF-8 or contains an invalid escape sequence.
     BadString,
-    /// The value of this field holds SOH and would be read as several fields.
+    /// The value of this field contains SOH, so that a receiver would read several fields.
     Delimiter(Tag),
-    /// This data field would be read together with fields after it, as its Length field says more
-    /// than it has.
+    /// The Length field of this data field is too large, so that the data field would swallow the
+    /// fields after it.
     Swallows(Tag),
-    /// BeginString(8) or MsgType(35) does not stand where it must.
+    /// BeginString(8) or MsgType(35) is missing or in the wrong position.
     Head,
 }
 
 impl JsonProblem {
-    /// Returns the code of this problem, for logs and other languages.
+    /// Returns the numeric code of this problem, for logs and other programming languages.
     ///
     /// Codes never change; the page "Codes" of the book lists all codes.
     #[must_use]
@@ -68,7 +68,7 @@ impl JsonProblem {
 }
 
 impl JsonError {
-    /// Returns the code of this error, for logs and other languages.
+    /// Returns the numeric code of this error, for logs and other programming languages.
     ///
     /// Codes never change; the page "Codes" of the book lists all codes.
     #[must_use]
@@ -112,7 +112,8 @@ impl fmt::Display for JsonProblem {
     }
 }
 
-/// Formats as [`fmt::Display`] does, so that an error returned by `main` prints as text.
+/// The output equals that of [`fmt::Display`], so that an error that `main` returns is printed as
+/// readable text.
 impl fmt::Debug for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -121,18 +122,19 @@ impl fmt::Debug for JsonError {
 
 impl std::error::Error for JsonError {}
 
-/// Maximum nesting depth of objects and arrays, far above the depth of any dictionary.
+/// The maximum nesting depth of objects and arrays, which is far above the depth of any dictionary.
 const DEPTH_MAX: usize = 64;
 
-/// Appends the message at the beginning of `text` to `out`; returns the end of its object.
+/// Appends the message from the JSON object at the beginning of `text` to `out`. Returns the end of
+/// the object.
 ///
-/// `tag_of` returns the tag of a name, such as [`tags_of`](super::tags_of) the dictionaries. The
-/// input has the form that [`Writer`](super::Writer) writes. In addition, numbers are accepted as
-/// written, and `true` and `false` as `Y` and `N`. A present BodyLength(9) or CheckSum(10) is kept,
-/// correct or not; an absent field is computed.
+/// `tag_of` returns the tag of a name; [`tags_of`](super::tags_of) creates such a function from
+/// dictionaries. The text has the form that [`Writer`](super::Writer) writes. In addition, numbers
+/// are accepted unquoted, and `true` and `false` stand for `Y` and `N`. A BodyLength(9) or
+/// CheckSum(10) in the text is kept, correct or not; a missing one is computed.
 ///
-/// Only a data field may contain SOH, if the preceding Length field states the length of the value.
-/// `data_fields` are custom pairs, as in
+/// Only a data field may contain SOH, and only if the preceding Length field states the right
+/// length. `data_fields` are custom pairs of tags, as in
 /// [`FieldIndex::set_data_fields`](transfix_codec::FieldIndex::set_data_fields). A Length field
 /// that is too large is kept, unless the data field would swallow the following fields.
 ///
@@ -175,29 +177,29 @@ struct Reader<'t, 'o, N> {
     tag_of: N,
     data_fields: &'t [(Tag, Tag)],
     out: &'o mut Vec<u8>,
-    /// Offset of the message in `out`.
+    /// The offset of the message in `out`.
     begin: usize,
-    /// Offset of the second field.
+    /// The offset of the message's second field in `out`.
     body: usize,
-    /// Offset of the last field.
+    /// The offset of the message's last field in `out`.
     last: usize,
     last_tag: Tag,
     /// The tags of the first three fields.
     head: [Tag; 3],
-    /// Number of fields so far.
+    /// The number of fields written so far.
     count: usize,
-    /// Data fields that are shorter than their Length field states.
+    /// The data fields that are shorter than their Length fields state.
     overlong: Vec<Overlong>,
 }
 
 /// A data field that is shorter than its Length field states.
 struct Overlong {
     tag: Tag,
-    /// Offset of the member in the text.
+    /// The offset of the data field's member in the JSON text.
     member_at: usize,
-    /// Offset of the value in the output.
+    /// The offset of the data field's value in the output.
     value_at: usize,
-    /// The stated length, in bytes.
+    /// The length that the Length field states, in bytes.
     said: usize,
 }
 
@@ -215,7 +217,7 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         }
         let is_whole = self.count > 1 && self.out[self.last..].starts_with(b"10=");
         let end = if is_whole { self.last } else { self.out.len() };
-        // A parser accepts a Length field if the data would end at a delimiter.
+        // A FIX parser accepts the too large length if the data would then end at a delimiter.
         let is_believed = |field: &&Overlong| {
             let until = field.value_at.checked_add(field.said);
             until.and_then(|until| self.out[..end].get(until)) == Some(&SOH)
@@ -237,7 +239,7 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         Ok(())
     }
 
-    /// Parses an object as fields.
+    /// Parses a JSON object whose members are fields.
     fn object(&mut self, depth: usize) -> Outcome {
         self.expect(b'{', "an object")?;
         if self.takes(b'}')? {
@@ -252,12 +254,12 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         }
     }
 
-    /// Parses a name with its value.
+    /// Parses a member: a name and its value.
     fn member(&mut self, depth: usize) -> Outcome {
         let depth = depth.checked_sub(1).ok_or(JsonProblem::TooDeep)?;
         self.blank()?;
         let name_at = self.at;
-        // The name is stored temporarily at the end of the output.
+        // The end of the output serves as temporary memory for the name.
         let end = self.out.len();
         self.string()?;
         let name = std::str::from_utf8(&self.out[end..]).map_err(|_| JsonProblem::BadString)?;
@@ -297,7 +299,8 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         Ok(())
     }
 
-    /// Returns the value of the previous field, if it is the Length field of the data field `tag`.
+    /// Returns the value of the previous field if that field is the Length field of the data field
+    /// `tag`.
     fn length_of(&self, tag: Tag) -> Option<u64> {
         let is_pair = data::length_of(tag) == Some(self.last_tag)
             || self.data_fields.contains(&(self.last_tag, tag));
@@ -316,12 +319,12 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
             self.body = self.last;
         }
         if tag != Tag(0) {
-            // Writing to a Vec cannot fail.
+            // The result is ignored, because writing to a `Vec` cannot fail.
             let _ = write!(self.out, "{tag}=");
         }
     }
 
-    /// Parses the entries of a group, and inserts their number before them.
+    /// Parses the entries of a repeating group, and inserts the number of entries before them.
     fn entries(&mut self, depth: usize) -> Outcome {
         let depth = depth.checked_sub(1).ok_or(JsonProblem::TooDeep)?;
         self.expect(b'[', "an array")?;
@@ -346,7 +349,7 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         Ok(())
     }
 
-    /// Parses a base64 value.
+    /// Parses a base64 string, and appends the decoded value.
     fn bytes(&mut self) -> Outcome {
         const ONLY: JsonProblem =
             JsonProblem::Expected("\"base64\"; the entries of a group are an array of objects");
@@ -366,14 +369,14 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         let begin = self.at + 1;
         self.string()?;
         self.out.truncate(end);
-        // Base64 contains no escapes.
+        // Base64 needs no escape sequences, so the text is decoded without unescaping.
         let text = &self.text[begin..self.at - 1];
         STANDARD.decode_vec(text, self.out).map_err(|_| JsonProblem::Base64)?;
         self.out.push(SOH);
         self.expect(b'}', "the end of the object")
     }
 
-    /// Parses a string, a number, true or false.
+    /// Parses a string, a number, `true` or `false` as a field value.
     fn scalar(&mut self) -> Outcome {
         let first = self.blank()?;
         if first == b'"' {
@@ -394,7 +397,7 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         Ok(())
     }
 
-    /// Parses a string and appends its content.
+    /// Parses a string and appends its content to the output.
     fn string(&mut self) -> Outcome {
         self.expect(b'"', "a string")?;
         loop {
@@ -460,7 +463,7 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         number.ok_or(JsonProblem::BadString)
     }
 
-    /// Skips blanks and returns the next byte.
+    /// Skips white space and returns the next byte.
     fn blank(&mut self) -> Outcome<u8> {
         let rest = &self.text[self.at..];
         let blanks = rest.iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n')).count();
@@ -479,7 +482,7 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
     }
 }
 
-/// Parses a canonical tag, as [`Writer`](super::Writer) writes it.
+/// Parses a tag number in the form that [`Writer`](super::Writer) writes, without leading zeros.
 fn number(name: &str) -> Option<Tag> {
     let is_canonical = name.bytes().all(|b| b.is_ascii_digit()) && !name.starts_with('0');
     name.parse().ok().filter(|_| is_canonical).map(Tag)

@@ -1,6 +1,6 @@
-//! Conditions on a field: a name or tag, an operator and a value.
+//! A condition on a field: a name or tag, an operator, and a value.
 //!
-//! Invariant: values are compared by the data type of the field: numbers and times by value, all
+//! Invariant: the data type of the field determines the comparison: numbers and times by value, all
 //! other types byte by byte.
 
 use std::cmp::Ordering;
@@ -14,7 +14,7 @@ use transfix_dictionary::{DataType, Field, nearest};
 use super::quick::Quick;
 use crate::input::Dictionaries;
 
-/// The comparison of a condition.
+/// The operator of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
     Equal,
@@ -26,7 +26,7 @@ pub(super) enum Operator {
     Contains,
 }
 
-/// The operators, longer symbols first.
+/// The symbols of all operators. Longer symbols come first, because the first match counts.
 const OPERATORS: &[(&str, Operator)] = &[
     ("!=", Operator::NotEqual),
     ("<=", Operator::LessOrEqual),
@@ -37,7 +37,7 @@ const OPERATORS: &[(&str, Operator)] = &[
     ("~", Operator::Contains),
 ];
 
-/// An unresolved condition as the user writes it.
+/// A condition as the user writes it, before the field is looked up.
 ///
 /// The text is a field name or tag, an operator (`=`, `!=`, `<`, `<=`, `>`, `>=`, or `~` for
 /// contains), and a value.
@@ -48,7 +48,7 @@ pub struct ConditionText {
     value: String,
 }
 
-/// Fails if the text contains no operator.
+/// Returns an error if the text contains no operator.
 impl FromStr for ConditionText {
     type Err = String;
 
@@ -66,39 +66,40 @@ impl FromStr for ConditionText {
             );
         };
         let (name, value) = (&text[..at], &text[at + length..]);
-        // Accepts `Price >= 10` and `Price>=10`; the latter keeps a blank that belongs to the
-        // value.
+        // In `Price >= 10`, the blanks around the operator are ignored. In `Price>=10`, a blank
+        // after the operator belongs to the value.
         let value =
             if name.ends_with(' ') { value.strip_prefix(' ').unwrap_or(value) } else { value };
         Ok(Self { name: name.trim().to_owned(), operator, value: value.to_owned() })
     }
 }
 
-/// The operand that values are compared with.
+/// The operand with which field values are compared.
 #[derive(Clone, Debug)]
 enum Operand {
-    /// Alternatives, compared byte by byte; an ordering uses the first.
+    /// Alternative byte strings. An ordering operator uses only the first of them.
     Bytes(Vec<Vec<u8>>),
-    /// Alternatives for values that are lists of words separated by blanks.
+    /// Alternative words, for fields whose value is a list of words separated by blanks.
     Words(Vec<Vec<u8>>),
     Number(Decimal),
-    /// Nanoseconds since 1970 or since midnight, with the parser of values.
+    /// A time in nanoseconds since 1970 or since midnight, with the function that parses field
+    /// values.
     Moment(i64, fn(&[u8]) -> Option<i64>),
 }
 
-/// A condition on a known field.
+/// A condition whose field is known.
 #[derive(Clone, Debug)]
 pub struct Condition {
     pub(super) tag: Tag,
     operator: Operator,
     operand: Operand,
-    /// True if values may contain SOH.
+    /// True if values of the field may contain SOH.
     is_data: bool,
     pub(super) quick: Quick,
 }
 
 impl Condition {
-    /// Looks up the field of the condition.
+    /// Resolves the field and the value of a written condition.
     ///
     /// # Errors
     /// If no dictionary defines the field, or the value does not match its data type.
@@ -118,7 +119,8 @@ impl Condition {
         Ok(Self { tag: Tag(tag), operator: *operator, operand, is_data, quick: Quick::field(tag) })
     }
 
-    /// Creates a condition that bounds MsgSeqNum(34).
+    /// Creates a condition that compares the number field `tag`, such as MsgSeqNum(34), with
+    /// `number`.
     pub(super) fn bound(tag: Tag, operator: Operator, number: u64) -> Self {
         let number = i64::try_from(number).unwrap_or(i64::MAX);
         let operand = Operand::Number(Decimal::new(number, 0));
@@ -149,10 +151,12 @@ impl Condition {
         }
     }
 
-    /// Returns false only if a message with `by` in place of SOH cannot meet the condition.
+    /// Searches the raw bytes quickly. Returns false only if a message with `by` in place of SOH
+    /// cannot meet the condition.
     pub(super) fn may_hold(&self, bytes: &[u8], by: u8) -> bool {
         let mut values = self.quick.values(bytes, by);
-        // A data value may contain SOH, so the quick search may see only part of the value.
+        // The value of a data field may contain SOH, and the quick search may see only its
+        // beginning. Therefore the presence of the field suffices.
         if self.is_data { values.next().is_some() } else { values.any(|value| self.holds(value)) }
     }
 }
@@ -171,7 +175,7 @@ impl Operator {
     }
 }
 
-/// Returns the tag of a field name; an error suggests the nearest name.
+/// Returns the tag of a field name. The error for an unknown name suggests the most similar name.
 pub(super) fn tag_of(name: &str, dictionaries: &mut Dictionaries) -> Result<u32, String> {
     if let Some(tag) = dictionaries.tag_named(name) {
         return Ok(tag);
@@ -186,7 +190,8 @@ pub(super) fn tag_of(name: &str, dictionaries: &mut Dictionaries) -> Result<u32,
     Err(format!("no dictionary has a field '{name}'{near}"))
 }
 
-/// Returns the codes with the name `value`, unless `value` is a code itself.
+/// Returns the values of the codes with the name `value`. If `value` itself is a code, returns only
+/// that code.
 fn codes(
     field: Option<&Field>,
     tag: u32,
@@ -198,7 +203,8 @@ fn codes(
     if is_code { Vec::new() } else { dictionaries.codes_named(tag, value) }
 }
 
-/// Returns the operand of a comparison; `None` if the value does not match the type.
+/// Returns the operand of a comparison, or `None` if the value does not fit the data type of the
+/// field.
 fn operand(
     data_type: Option<DataType>,
     operator: Operator,
@@ -242,7 +248,8 @@ fn operand(
             Some(Operand::Words(vec![bytes.to_vec()]))
         }
         Some(_) => Some(Operand::Bytes(vec![bytes.to_vec()])),
-        // A custom field is compared by value if the operand is a number.
+        // The data type of a custom field is unknown. If the operand is a number, the values are
+        // compared as numbers.
         None => Some(
             Decimal::parse(bytes).map_or(Operand::Bytes(vec![bytes.to_vec()]), Operand::Number),
         ),
@@ -268,7 +275,8 @@ fn wrong_value(name: &str, data_type: Option<DataType>, value: &str) -> String {
     )
 }
 
-/// Compares two numbers by value: 64 bits of digits and up to 18 decimal places fit into 128 bits.
+/// Compares two numbers by value. The calculation fits into 128 bits: 64 bits of digits and up to
+/// 18 decimal places.
 fn order(a: Decimal, b: Decimal) -> Ordering {
     let scaled = |n: Decimal| n.mantissa() * 10_i128.pow(18 - u32::from(n.scale()));
     scaled(a).cmp(&scaled(b))
@@ -278,7 +286,8 @@ fn has_word(value: &[u8], sought: &[Vec<u8>]) -> bool {
     sought.iter().any(|one| one == value || value.split(|b| *b == b' ').any(|word| word == one))
 }
 
-/// Parses a UTCTimestamp, or a day as its midnight.
+/// Parses a UTCTimestamp, or a date as the midnight at its beginning. Returns nanoseconds since
+/// 1970.
 fn timestamp(value: &[u8]) -> Option<i64> {
     let day = || Timestamp::from_parts(Date::parse(value)?, TimeOfDay::default());
     Timestamp::parse(value).or_else(day).map(|time| time.0)

@@ -1,7 +1,7 @@
-//! Following of growing logs, including rolled logs, new logs, and stores.
+//! Follows growing logs and stores, including rolled logs and new logs.
 //!
-//! Invariant: a file is identified by its number in the file system. A renamed file is not read
-//! twice, and a new file under an old name is read from its beginning.
+//! Invariant: a file is identified by its inode, not by its name. A renamed file is not read twice,
+//! and a new file with an old name is read from its beginning.
 
 use std::collections::HashSet;
 use std::fs::{self, File, Metadata};
@@ -17,9 +17,9 @@ use super::sources::{Kind, Source, Sources, natural};
 use super::{Reader as _, one};
 use crate::input::{self, Delimiter, End, Failure, Stream, is_segment};
 
-/// Number of polls of open logs per scan of directories and stores.
+/// The number of polls of the open logs between two scans of the directories and stores.
 ///
-/// A scan reads the last segment of each store again.
+/// Scans are rare because each scan reads the last segment of each store again.
 const LOOKS_PER_SCAN: u32 = 5;
 
 /// The identity of a file, independent of its name: device, inode and creation time.
@@ -29,17 +29,17 @@ fn identity(metadata: &Metadata) -> Identity {
     (metadata.dev(), metadata.ino(), metadata.created().ok())
 }
 
-/// An open log.
+/// A log that is being followed, with its open file.
 struct Open {
     source: Source,
     file: File,
     identity: Identity,
     stream: Stream,
-    /// True if another file has taken the log's name.
+    /// True if the log's name now belongs to another file.
     is_replaced: bool,
 }
 
-/// A store, with the position up to which it is read.
+/// A store that is being followed, with the position up to which it has been read.
 struct Followed {
     source: Source,
     segment: PathBuf,
@@ -54,10 +54,10 @@ struct Follower<'a> {
     known: HashSet<Identity>,
 }
 
-/// Searches the existing messages, then new messages.
+/// Searches the existing messages first, and then each new message.
 ///
-/// Ends when enough messages are found, or when `goes_on`, which waits between polls, returns
-/// false.
+/// Ends when the search has found enough messages, or when `goes_on` returns false. `goes_on` waits
+/// between two polls.
 pub(super) fn follow<W: Write>(
     paths: &[PathBuf],
     sources: Vec<Source>,
@@ -66,7 +66,8 @@ pub(super) fn follow<W: Write>(
 ) -> Result<(), Failure> {
     let (open, stores, known) = (Vec::new(), Vec::new(), HashSet::new());
     let mut follower = Follower { paths, delimiter, open, stores, known };
-    // Other files of a named log are marked as known, because the user has not named them.
+    // The user has named a single file. Other files of the same log count as known, so that they
+    // are not shown.
     for source in follower.beside() {
         follower.known.extend(fs::metadata(&source.path).ok().map(|found| identity(&found)));
     }
@@ -95,7 +96,7 @@ pub(super) fn follow<W: Write>(
 }
 
 impl Follower<'_> {
-    /// Reads the content of a source, and keeps a log open.
+    /// Reads the present content of a source. Keeps the file open if the source is a log.
     fn start<W: Write>(&mut self, source: Source, search: &mut Search<W>) -> Result<(), Failure> {
         if source.kind == Kind::Store {
             self.stores.push(Followed { source, segment: PathBuf::new(), offset: None });
@@ -124,14 +125,15 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// Reads new bytes of the open logs; returns true if another file has taken a log's name.
+    /// Reads the new bytes of the open logs. Returns true if the name of a log now belongs to
+    /// another file.
     fn look<W: Write>(&mut self, search: &mut Search<W>) -> Result<bool, Failure> {
         let mut has_changed = false;
         for open in &mut self.open {
             let named = fs::metadata(&open.source.path).ok();
             let is_gone = named.is_none_or(|named| identity(&named) != open.identity);
-            // A log that has lost its name is read once more, because earlier writes are then
-            // complete.
+            // A log that has lost its name is read once more after the rename, so that no earlier
+            // write is missed.
             let end = if open.is_replaced { End::Final } else { End::Open };
             open.read(end, self.delimiter, search)?;
             has_changed |= is_gone;
@@ -140,10 +142,11 @@ impl Follower<'_> {
         Ok(has_changed)
     }
 
-    /// Opens new logs, and closes logs that have lost their name.
+    /// Opens new logs, and closes logs whose name belongs to another file.
     fn look_for_new<W: Write>(&mut self, search: &mut Search<W>) -> Result<(), Failure> {
         let found = self.found();
-        // The file system may reuse the number of a deleted file, so unknown numbers are dropped.
+        // The file system may reuse the inode of a deleted file, so inodes that no file has any
+        // more are forgotten.
         let present: HashSet<Identity> = found.iter().map(|(_, identity)| *identity).collect();
         let open: HashSet<Identity> = self.open.iter().map(|open| open.identity).collect();
         self.known.retain(|known| present.contains(known) || open.contains(known));
@@ -160,7 +163,7 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// Returns the current logs, in reading order.
+    /// Returns the logs that exist now, in reading order.
     fn found(&self) -> Vec<(Source, Identity)> {
         let mut sources = Sources::of(self.paths).all;
         sources.retain(|source| source.kind == Kind::Stream && !source.is_standard_input());
@@ -173,7 +176,7 @@ impl Follower<'_> {
         identities.collect()
     }
 
-    /// Returns the other files of the named logs, as created by rolling.
+    /// Returns the other files of the logs that the user has named, which rolling has created.
     fn beside(&self) -> Vec<Source> {
         let mut all = Vec::new();
         for path in self.paths.iter().filter(|path| !path.is_dir()) {
@@ -225,7 +228,7 @@ impl Open {
 }
 
 impl Followed {
-    /// Reads the new records.
+    /// Reads the records that were added to the store since the last call.
     fn read<W: Write>(&mut self, search: &mut Search<W>) -> Result<(), Failure> {
         let unread = |error: String| Failure::Read(format!("{}: {error}", self.source.name));
         let entries = fs::read_dir(&self.source.path).map_err(|error| unread(error.to_string()))?;

@@ -1,7 +1,8 @@
-//! Analysis of sequence numbers: gaps, repeats, and related messages.
+//! Analyzes sequence numbers: gaps, repetitions, and the messages that explain them.
 //!
-//! Invariants: numbers are compared within one log and one direction, from one CompID to another,
-//! so the owner of the log need not be known. A message found in two logs gives a single event.
+//! Invariants: numbers are compared within one log and one direction, identified by sender and
+//! target CompID, so the analysis need not know the owner of the log. An event whose message is in
+//! two logs is reported once.
 
 use std::collections::HashMap;
 use std::collections::hash_map::{DefaultHasher, Entry};
@@ -21,74 +22,75 @@ use crate::input::{
     Delimiter, Failure, InputError, InputMessage, MessageView, Place, Sink, Wanted, covered, parse,
 };
 
-/// Maximum number of lines, each one direction of a session in one log, and of events.
+/// The maximum number of lines (each for one direction of a session in one log), and the maximum
+/// number of events.
 const LINES_MAX: usize = 100_000;
 const EVENTS_MAX: usize = 1_000_000;
 
-/// The overall result for the numbers of all sessions.
+/// The overall result of the gap analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Every number was received.
+    /// Every sequence number was received.
     Complete,
-    /// Numbers are missing.
+    /// At least one sequence number is missing.
     Missing,
-    /// No message was found.
+    /// No message was found, so the result is unknown.
     Unknown,
 }
 
-/// An event concerning sequence numbers.
+/// An event in the sequence numbers, such as a gap or a repetition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The time according to the log, if known.
+    /// The time of the event according to the log, if known.
     pub time: Option<Timestamp>,
-    /// The session, with our side first if known.
+    /// The session name, which begins with the own side if known.
     pub session: String,
-    /// The direction, if known.
+    /// The direction of the messages, if known.
     pub way: Option<Direction>,
-    /// The text of the event, such as `gap 5..9 (5), came later`.
+    /// The description of the event, such as `gap 5..9 (5), came later`.
     pub what: String,
 }
 
-/// The sequence numbers of one direction of a session, in one log.
+/// The sequence numbers of one direction of a session in one log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionNumbers {
-    /// The session, with our side first if known.
+    /// The session name, which begins with the own side if known.
     pub session: String,
-    /// The direction, if known.
+    /// The direction of the messages, if known.
     pub way: Option<Direction>,
-    /// Number of messages.
+    /// The number of messages.
     pub messages: u64,
-    /// The first and the last sequence number.
+    /// The first and the last sequence number; `None` without messages.
     pub range: Option<(u64, u64)>,
-    /// Number of sequence numbers that were never received.
+    /// The number of sequence numbers that were never received.
     pub missing: u64,
-    /// The log, without the suffix added by rolling.
+    /// The name of the log, without the suffix that rolling adds.
     pub log: String,
 }
 
-/// The result for all sessions.
+/// The result of the gap analysis for all sessions.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct GapsFound {
-    /// Events in the order of time.
+    /// The events, ordered by time.
     pub findings: Vec<Finding>,
-    /// Sessions in the order of their logs.
+    /// The directions of all sessions, in the order of the logs.
     pub sessions: Vec<SessionNumbers>,
-    /// The overall result.
+    /// The overall result of the analysis.
     pub verdict: Verdict,
     /// The report.
     pub report: Report,
 }
 
-/// Analysis of the sequence numbers of all sessions.
+/// The analysis of sequence numbers, which reads sources and collects events.
 #[derive(Debug)]
 pub struct Gaps {
     lines: Vec<Line>,
-    /// Index of the last message's line.
+    /// The index of the line to which the last message belongs.
     last: usize,
-    /// Indexes of the lines by log, version and CompIDs.
+    /// The indexes of the lines, by log, version and CompIDs.
     places: HashMap<Vec<u8>, usize>,
     events: Vec<Event>,
     left_out: u64,
@@ -111,31 +113,32 @@ struct Line {
     target: Vec<u8>,
     way: Option<Direction>,
     numbers: Numbers,
-    /// Index of the event that further repeated numbers extend, with the next expected number.
+    /// The index of the last repetition event, and the number that would extend it.
     resent: Option<(usize, u64)>,
-    /// Time of a number reset in the store, until a message follows.
+    /// The time of a reset record in the store, which is kept until the next message.
     restarted: Option<Option<Timestamp>>,
 }
 
-/// A row of the result table.
+/// An event, which becomes a row of the result table.
 #[derive(Debug)]
 struct Event {
     time: Option<Timestamp>,
     line: usize,
-    /// Hash of the message that shows the event; `None` without such a message.
+    /// The hash of the message that shows the event. `None` if a store record without a message
+    /// shows the event.
     shown_by: Option<u64>,
     what: What,
 }
 
 #[derive(Debug)]
 enum What {
-    /// Missing numbers, with the number of later received numbers.
+    /// A gap: missing sequence numbers, and how many of them were received later.
     Gap {
         first: u64,
         last: u64,
         filled: u64,
     },
-    /// Numbers repeated with PossDupFlag(43)=Y.
+    /// Sequence numbers that were repeated with PossDupFlag(43)=Y.
     Resent {
         first: u64,
         last: u64,
@@ -146,7 +149,7 @@ enum What {
 impl Gaps {
     /// Creates an analysis of the sessions that the query selects.
     ///
-    /// `index` is scratch memory.
+    /// The content of `index` does not matter; the buffer is only reused.
     #[must_use]
     pub fn new(query: Query, index: FieldIndex, mask: Option<Mask>, report: Report) -> Self {
         let [msg_seq_num, poss_dup, msg_type] = [34, 43, 35].map(Quick::field);
@@ -167,7 +170,7 @@ impl Gaps {
         }
     }
 
-    /// Reads these sources; an unreadable source does not stop the others.
+    /// Reads these sources. An unreadable source is reported, and the other sources are still read.
     ///
     /// # Errors
     /// Currently none: read errors are in the report.
@@ -181,10 +184,10 @@ impl Gaps {
         Ok(())
     }
 
-    /// Returns whether every number was received.
+    /// Returns the overall result.
     ///
-    /// A number counts as received by its message, by a repetition, or by a SequenceReset(4) that
-    /// fills the gap. The result without any message is `Unknown`.
+    /// A sequence number counts as received if its message, a repetition, or a SequenceReset(4)
+    /// that fills the gap was received. Without any message, the result is `Unknown`.
     fn verdict(&self) -> Verdict {
         let has_all = |line: &Line| line.numbers.missing == 0;
         match self.lines.is_empty() {
@@ -194,7 +197,7 @@ impl Gaps {
         }
     }
 
-    /// Returns the result.
+    /// Returns the result of the analysis.
     #[must_use]
     pub fn finish(mut self) -> GapsFound {
         let verdict = self.verdict();
@@ -225,8 +228,8 @@ impl Gaps {
         GapsFound { findings, sessions, verdict, report: self.report }
     }
 
-    /// Removes events that another log shows by the same message; returns the number of removed
-    /// events.
+    /// Removes events that a message shows in more than one log, except in the first of these logs.
+    /// Returns the number of removed events.
     fn drop_repeats(&mut self) -> u64 {
         let (all, lines) = (self.events.len(), &self.lines);
         let mut first = HashMap::new();
@@ -234,7 +237,7 @@ impl Gaps {
             let Some(message) = event.shown_by else { return true };
             let line = &lines[event.line];
             match first.entry((message, line.way, event.what.text())) {
-                // One log may contain the same message twice.
+                // A message that one log contains twice is not removed.
                 Entry::Occupied(log) => *log.get() == &line.log,
                 Entry::Vacant(entry) => {
                     entry.insert(&line.log);
@@ -245,7 +248,7 @@ impl Gaps {
         (all - self.events.len()) as u64
     }
 
-    /// Returns the index of the message's line, creating the line if needed.
+    /// Returns the index of the line to which the message belongs, and creates the line if needed.
     fn line(&mut self, bytes: &[u8], by: u8, head: &[u8]) -> Option<usize> {
         let ends = self.query.origins.ends(bytes, by);
         let is_it = |line: &Line| {
@@ -282,7 +285,7 @@ impl Gaps {
         Some(self.last)
     }
 
-    /// Adds an event that the given message bytes show; returns its index.
+    /// Adds an event that this message shows. Returns the index of the event.
     fn event(
         &mut self,
         time: Option<Timestamp>,
@@ -303,17 +306,17 @@ impl Gaps {
         self.events.len() - 1
     }
 
-    /// Adds the event of a number reset in the store, once.
+    /// Adds the event for a reset record in the store, if the line has a pending one.
     ///
-    /// The event belongs to the first message after the reset, so that other logs with the same
-    /// message match.
+    /// The event refers to the first message after the reset, so that the same event in another log
+    /// can be recognized.
     fn tell_of_restart(&mut self, line: usize, bytes: Option<&[u8]>) {
         if let Some(time) = self.lines[line].restarted.take() {
             self.event(time, line, bytes, What::restart());
         }
     }
 
-    /// Adds the event of a step of the numbers.
+    /// Adds the event for a step of the sequence numbers, unless the step is the expected number.
     fn tell(
         &mut self,
         line: usize,
@@ -340,7 +343,7 @@ impl Gaps {
         self.event(time, line, Some(bytes), what);
     }
 
-    /// Fills gaps with repeated numbers.
+    /// Fills open gaps with repeated numbers, and records the repetition.
     fn resent(
         &mut self,
         line: usize,
@@ -367,7 +370,7 @@ impl Gaps {
         self.lines[line].resent = Some((place, last.saturating_add(1)));
     }
 
-    /// Adds the event of a session message that concerns numbers.
+    /// Adds the event for a session-level message that concerns sequence numbers.
     fn said(&mut self, line: usize, message: &Message<'_>, bytes: &[u8], time: Option<Timestamp>) {
         let text = |tag: u32| {
             let value = message.raw(Tag(tag)).unwrap_or(b"?");
@@ -426,7 +429,7 @@ impl What {
     }
 }
 
-/// Types of messages that concern sequence numbers: Logon(A), ResendRequest(2), Reject(3),
+/// The message types that concern sequence numbers: Logon(A), ResendRequest(2), Reject(3) and
 /// SequenceReset(4).
 const SAYING: [&[u8]; 4] = [b"A", b"2", b"3", b"4"];
 
@@ -446,8 +449,8 @@ impl Reader for Gaps {
 }
 
 impl Sink for Gaps {
-    /// Handles most messages here: messages with the next number and no further meaning for
-    /// numbers.
+    /// Counts a message without parsing it, if the message has the expected number and a type that
+    /// does not concern sequence numbers. Most messages are of this kind.
     fn glance(&mut self, glance: &MessageView<'_>) -> Wanted {
         let MessageView { bytes, by, head } = *glance;
         if self.query.glance(glance, &self.source) == Wanted::No {
@@ -492,7 +495,7 @@ impl Sink for Gaps {
         Ok(())
     }
 
-    /// Handles a store record that is not a message: `reset`, or a changed next number.
+    /// Handles a store record that is not a message: a `reset`, or a change of the next number.
     fn mark(&mut self, text: &str) -> Result<(), Failure> {
         let mut words = text.split(' ');
         let (kind, number) = (words.next(), words.next().and_then(|word| word.parse::<u64>().ok()));
@@ -519,7 +522,7 @@ impl Sink for Gaps {
 }
 
 impl Gaps {
-    /// Processes the number of a message.
+    /// Processes the sequence number of a parsed message.
     fn follow(&mut self, message: &Message<'_>, found: &InputMessage<'_>) {
         let head = found.head.as_bytes();
         let time = self.query.origins.time(found.bytes, WIRE, head);

@@ -1,8 +1,8 @@
-//! Latency analysis: the time from each request to its answer, by ClOrdID(11).
+//! Analyzes latencies: the time from each request to its answer, matched by ClOrdID(11).
 //!
-//! Invariants: both times are from the same log, and so from the same clock. An unmeasurable
-//! request is counted and reported. The requests without an answer bound the memory, up to
-//! [`OPEN_BYTES_MAX`].
+//! Invariants: both times are from the same log, and therefore from the same clock. A request that
+//! cannot be measured is counted and reported. Memory is proportional to the number of unanswered
+//! requests, and at most [`OPEN_BYTES_MAX`].
 
 mod distribution;
 
@@ -23,20 +23,21 @@ use super::sources::{Direction, Source};
 use crate::input::{Delimiter, Dictionaries, Failure, covered, parse};
 pub use distribution::Distribution;
 
-/// Maximum memory of the requests without an answer, in bytes.
+/// The maximum memory for unanswered requests, in bytes.
 const OPEN_BYTES_MAX: usize = 256 << 20;
-/// Memory of a request besides its texts, in bytes.
+/// The estimated memory of an unanswered request without its texts, in bytes.
 const OPEN_BYTES: usize = 256;
-/// Maximum number of lines, each a session with a request type.
+/// The maximum number of lines, each of which is one request type in one session.
 const LINES_MAX: usize = 100_000;
-/// Default number of slowest requests in the result.
+/// The default number of slowest requests that the result contains.
 pub const SLOWEST: u64 = 10;
 const SLOWEST_MAX: u64 = 1_000_000;
 
-/// The request types with a ClOrdID(11): NewOrderSingle(D), NewOrderList(E), OrderCancelRequest(F),
-/// OrderCancelReplaceRequest(G), OrderStatusRequest(H), NewOrderMultileg(AB),
-/// MultilegOrderCancelReplace(AC), OrderMassActionRequest(CA), OrderMassCancelRequest(q),
-/// NewOrderCross(s), CrossOrderCancelReplaceRequest(t), CrossOrderCancelRequest(u).
+/// The request types that have a ClOrdID(11): NewOrderSingle(D), NewOrderList(E),
+/// OrderCancelRequest(F), OrderCancelReplaceRequest(G), OrderStatusRequest(H),
+/// NewOrderMultileg(AB), MultilegOrderCancelReplace(AC), OrderMassActionRequest(CA),
+/// OrderMassCancelRequest(q), NewOrderCross(s), CrossOrderCancelReplaceRequest(t),
+/// CrossOrderCancelRequest(u).
 const REQUESTS: [&[u8]; 12] =
     [b"D", b"E", b"F", b"G", b"H", b"AB", b"AC", b"CA", b"q", b"s", b"t", b"u"];
 
@@ -44,7 +45,7 @@ const CL_ORD_ID: Tag = Tag(11);
 const REF_SEQ_NUM: Tag = Tag(45);
 const BUSINESS_REJECT_REF_ID: Tag = Tag(379);
 
-/// A quick test for messages that may be requests or answers.
+/// A quick test on raw bytes for messages that may be requests or answers.
 struct Wanted {
     cl_ord_id: Quick,
     msg_type: Quick,
@@ -62,77 +63,80 @@ impl Wanted {
     }
 }
 
-/// Requests of one type in one session of one log.
+/// The requests of one type in one session of one log.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RequestLine {
-    /// The session, with our side first if known.
+    /// The session name, which begins with the own side if known.
     pub session: String,
     /// The direction of the requests, if known.
     pub way: Option<Direction>,
-    /// The type, such as `NewOrderSingle(D)`.
+    /// The request type, such as `NewOrderSingle(D)`.
     pub request: String,
     /// The log.
     pub log: String,
-    /// The latencies of answered requests.
+    /// The distribution of the times from a request to its answer.
     pub answered: Distribution,
-    /// Number of requests without an answer.
+    /// The number of requests that have no answer in the log.
     pub unanswered: u64,
 }
 
-/// An answered request.
+/// One of the slowest answered requests.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SlowRequest {
-    /// The time of the request.
+    /// The time of the request according to the log.
     pub time: Timestamp,
-    /// The time to the answer, in nanoseconds.
+    /// The time from the request to its answer, in nanoseconds.
     pub ns: u64,
-    /// Index of the request's line in [`Latencies::lines`].
+    /// The index of the request's line in [`Latencies::lines`].
     pub line: usize,
     /// The ClOrdID(11).
     pub id: String,
-    /// The type of the answer.
+    /// The message type of the answer.
     pub answer: String,
 }
 
-/// The latencies of all requests.
+/// The result of the latency analysis.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Latencies {
-    /// Requests by log, session and type.
+    /// The requests, one line for each log, session and request type.
     pub lines: Vec<RequestLine>,
-    /// The slowest requests, slowest first.
+    /// The slowest requests, beginning with the slowest.
     pub slowest: Vec<SlowRequest>,
-    /// Number of answered requests.
+    /// The number of answered requests.
     pub answered: u64,
     /// The report.
     pub report: Report,
 }
 
-/// Analysis of the time from requests to their answers, by ClOrdID(11), one log after another.
+/// The latency analysis, which reads one log after another and matches requests and answers by
+/// ClOrdID(11).
 #[derive(Debug)]
 pub struct Latency<W> {
     out: W,
     csv: Option<Csv>,
     log: String,
-    /// True if the log has a file for each direction.
+    /// True if the current log has a separate file for each direction.
     is_split: bool,
     lines: Vec<Line>,
-    /// Indexes of the lines of the current log, by sender, target and type.
+    /// The indexes of the current log's lines, by sender, target and request type.
     places: HashMap<Vec<u8>, usize>,
     open: HashMap<Vec<u8>, Open>,
     open_bytes: usize,
-    /// The open requests by MsgSeqNum(34), for rejects that refer to that number.
+    /// The open requests by MsgSeqNum(34), because a reject refers to the number of the rejected
+    /// message.
     numbers: HashMap<Vec<u8>, Vec<Vec<u8>>>,
-    /// Answers at the current time that precede their request in another file of the log.
+    /// Answers with the current time that were read before their request, which is in another file
+    /// of the log.
     early: HashMap<Vec<u8>, Early>,
-    /// Senders of requests with at least one answer in this log.
+    /// The senders that have at least one answered request in the current log.
     answered: HashSet<Vec<u8>>,
     now: Option<Timestamp>,
     slowest: BinaryHeap<Reverse<Slow>>,
     slowest_max: usize,
-    /// Number of requests so far.
+    /// The number of requests read so far.
     number: u64,
     unmeasured: Unmeasured,
     query: Query,
@@ -142,44 +146,44 @@ pub struct Latency<W> {
     index: FieldIndex,
 }
 
-/// The requests of one line.
+/// The requests of one type in one session of the current log.
 #[derive(Debug)]
 struct Line {
-    /// The key of the sender in `answered`.
+    /// The key of the requests' sender in `answered`.
     asker: Vec<u8>,
     shown: RequestLine,
 }
 
 impl RequestLine {
-    /// Returns true if any request of the line was measured.
+    /// Returns true if the line has at least one measured request, answered or unanswered.
     #[must_use]
     pub const fn is_measured(&self) -> bool {
         self.answered.count() + self.unanswered > 0
     }
 }
 
-/// A request without an answer so far.
+/// A request that has no answer yet.
 #[derive(Debug)]
 struct Open {
     time: Timestamp,
     number: u64,
     line: usize,
-    /// The displayed ClOrdID(11).
+    /// The ClOrdID(11) as displayed, which may be masked.
     id: String,
-    /// The CSV row, with placeholders for the answer.
+    /// The CSV row of the request, with placeholders for the values of the answer.
     row: String,
-    /// The key in `numbers`.
+    /// The key of the request in `numbers`.
     seq: Option<Vec<u8>>,
 }
 
-/// An answer that precedes its request.
+/// An answer that was read before its request.
 #[derive(Debug)]
 struct Early {
     log: String,
     answer: String,
 }
 
-/// An answered request, ordered by latency.
+/// An answered request, ordered by its latency.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Slow {
     ns: u64,
@@ -190,7 +194,7 @@ struct Slow {
     answer: String,
 }
 
-/// Requests outside all lines, by reason.
+/// The numbers of requests that could not be measured, by reason.
 #[derive(Debug, Default)]
 struct Unmeasured {
     without_time: u64,
@@ -234,20 +238,20 @@ impl Unmeasured {
     }
 }
 
-/// The kind of a request key.
+/// The kind of key by which an answer finds its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
     Id,
     Number,
 }
 
-/// Returns the key of a request: sender, target, and its ID or number.
+/// Returns the key of a request: its sender, its target, and its ID or sequence number.
 fn key(kind: Key, ends: Ends<'_>, value: &[u8]) -> Vec<u8> {
     let kind: &[u8] = if kind == Key::Id { b"11" } else { b"34" };
     [kind, ends.begin_string, ends.sender, ends.target, value].join(&SOH)
 }
 
-/// Removes leading zeros of a number.
+/// Returns a sequence number without leading zeros, or `None` if the value is not a number.
 fn number(value: &[u8]) -> Option<String> {
     Some(std::str::from_utf8(value).ok()?.parse::<u64>().ok()?.to_string())
 }
@@ -255,7 +259,7 @@ fn number(value: &[u8]) -> Option<String> {
 impl<W: Write> Latency<W> {
     /// Creates an analysis of the requests that the query selects.
     ///
-    /// With CSV columns, each request is written to `out` as a row.
+    /// If CSV columns are given, the analysis writes a row to `out` for each request.
     pub fn new(
         (out, csv): (W, Option<Csv>),
         query: Query,
@@ -287,12 +291,12 @@ impl<W: Write> Latency<W> {
         }
     }
 
-    /// Sets the number of slowest requests in the result.
+    /// Sets the number of slowest requests that the result contains.
     pub fn show_slowest(&mut self, limit: u64) {
         self.slowest_max = usize::try_from(limit.min(SLOWEST_MAX)).unwrap_or(0);
     }
 
-    /// Reads these sources, merging the files of each log.
+    /// Reads these sources. The files of one log are merged by time.
     ///
     /// # Errors
     /// If the output cannot be written, or a dictionary cannot be read.
@@ -315,7 +319,7 @@ impl<W: Write> Latency<W> {
         Ok(())
     }
 
-    /// Begins the next log; `is_split` is true if each direction has its own file.
+    /// Begins the next log. `is_split` is true if the log has a separate file for each direction.
     fn begin(&mut self, log: &str, is_split: bool) -> Result<(), Failure> {
         log.clone_into(&mut self.log);
         self.is_split = is_split;
@@ -391,7 +395,7 @@ impl<W: Write> Latency<W> {
         Ok(())
     }
 
-    /// Stores a request until its answer.
+    /// Stores a request until its answer arrives.
     fn open(&mut self, id: Vec<u8>, open: Open, held: &Held) -> Result<(), Failure> {
         if self.open.contains_key(&id) {
             self.unmeasured.repeated += 1;
@@ -446,7 +450,7 @@ impl<W: Write> Latency<W> {
                 self.measured(&open, held.time, &answer)?;
             }
         }
-        // Another file may contain a request with the same time.
+        // The other file of the log may still contain the request, with the same time.
         if self.is_split && !is_open && held.time.is_some() && self.early.len() < LINES_MAX {
             let answer = self.name(message)?;
             for key in keys {
@@ -457,7 +461,7 @@ impl<W: Write> Latency<W> {
         Ok(())
     }
 
-    /// Removes a request from the open requests.
+    /// Removes a request from the open requests, and returns it.
     fn close(&mut self, id: &[u8]) -> Option<Open> {
         let open = self.open.remove(id)?;
         self.open_bytes -= open.bytes(id);
@@ -510,7 +514,7 @@ impl<W: Write> Latency<W> {
         Ok(writeln!(self.out, "{row}")?)
     }
 
-    /// Counts the requests that are still unanswered at the end of a log.
+    /// Counts the requests that have no answer at the end of a log.
     fn end(&mut self) -> Result<(), Failure> {
         let mut left: Vec<_> = self.open.drain().map(|(_, open)| open).collect();
         left.sort_by_key(|open| open.number);
@@ -533,7 +537,8 @@ impl<W: Write> Latency<W> {
         Ok(())
     }
 
-    /// Returns the index of a request's line; `None` if the log has too many lines.
+    /// Returns the index of the line for a request. Returns `None` if the log already has the
+    /// maximum number of lines.
     fn line(&mut self, message: &Message<'_>, held: &Held) -> Result<Option<usize>, Failure> {
         let ends = self.query.origins.ends(&held.bytes, WIRE);
         let place = key(Key::Id, ends, message.msg_type().as_bytes());
@@ -555,13 +560,13 @@ impl<W: Write> Latency<W> {
         Ok(Some(self.lines.len() - 1))
     }
 
-    /// Returns the name of the message's type.
+    /// Returns the name of the message type, such as `NewOrderSingle(D)`.
     fn name(&mut self, message: &Message<'_>) -> Result<String, Failure> {
         let pair = self.dictionaries.find(message).map_err(Failure::Read)?;
         Ok(name_of(&self.dictionaries, pair, message.msg_type().as_bytes()))
     }
 
-    /// Returns the latencies.
+    /// Ends the last log and returns the result.
     ///
     /// # Errors
     /// If the output cannot be written.
@@ -576,7 +581,8 @@ impl<W: Write> Latency<W> {
             count(answered, "request")
         ));
         self.out.flush()?;
-        // `Reverse` reverses the order, so the slowest requests come first.
+        // The entries are wrapped in `Reverse`, so the ascending sort puts the slowest request
+        // first.
         let slowest = self.slowest.into_sorted_vec().into_iter().map(|Reverse(slow)| {
             let Slow { ns, time, line, id, answer, .. } = slow;
             SlowRequest { time, ns, line, id, answer }
@@ -588,7 +594,8 @@ impl<W: Write> Latency<W> {
 impl Open {
     fn bytes(&self, key: &[u8]) -> usize {
         let Self { id, row, seq, .. } = self;
-        // The keys of the number and of the ID are both stored twice.
+        // The ID and the number are each stored twice, because the maps `open` and `numbers` refer
+        // to each other.
         let keys = key.len() + seq.as_ref().map_or(0, Vec::len);
         OPEN_BYTES + 2 * keys + id.len() + row.len()
     }

@@ -1,7 +1,7 @@
-//! Merging of the files of one log by time, if each direction has its own files.
+//! Merges the files of one log by time, if the log has separate files for each direction.
 //!
-//! Invariants: a file keeps its own order. Received messages precede sent messages of the same
-//! time, as in the engine's logs. Memory is bounded by a few batches of each log.
+//! Invariants: the messages of a file keep their order. Received messages precede sent messages
+//! with the same time, as in the engine's logs. A few batches per log bound the memory.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -19,7 +19,8 @@ use crate::input::{
     Delimiter, Failure, InputError, InputMessage, MessageView, Place, Sink, Wanted, parse,
 };
 
-/// Maximum messages and bytes of a batch, and maximum number of queued batches.
+/// The maximum number of messages in a batch. The next constants limit the bytes of a batch and the
+/// number of queued batches.
 const BATCH: usize = 256;
 const BATCH_BYTES: usize = 1 << 20;
 const BATCHES: usize = 4;
@@ -30,7 +31,8 @@ pub(super) struct Held {
     pub(super) head: String,
     pub(super) place: Place,
     pub(super) wrong: Option<InputError>,
-    /// The time of the log line or store record. SendingTime(52) is from another clock.
+    /// The time of the log line or store record; `None` if unknown. SendingTime(52) is not used,
+    /// because it is from another clock.
     pub(super) time: Option<Timestamp>,
     pub(super) source: Arc<Source>,
 }
@@ -42,7 +44,7 @@ impl Held {
     }
 }
 
-/// Returns the name of the log, without the direction in the names of its files.
+/// Returns the name of the log to which a source belongs, without the direction in the file name.
 pub(super) fn name_of(source: &Source) -> &str {
     let log = &*source.log;
     match (source.kind, source.way) {
@@ -52,7 +54,8 @@ pub(super) fn name_of(source: &Source) -> &str {
     }
 }
 
-/// Returns the sources of each log: the files of each direction, rolled files first.
+/// Groups the sources by log. Each log has a list of files for each direction, in which rolled
+/// files come first.
 pub(super) fn logs(sources: Vec<Source>) -> Vec<(String, Vec<Vec<Source>>)> {
     let mut logs: Vec<(String, Vec<Vec<Source>>)> = Vec::new();
     for source in sources {
@@ -71,7 +74,8 @@ pub(super) fn logs(sources: Vec<Source>) -> Vec<(String, Vec<Vec<Source>>)> {
     logs
 }
 
-/// Passes the messages of one log to `take`; `is_wanted` preselects messages by their bytes.
+/// Passes the messages of one log to `take` in order of time. `is_wanted` selects messages by their
+/// raw bytes.
 pub(super) fn read(
     log: Vec<Vec<Source>>,
     delimiter: Option<Delimiter>,
@@ -97,7 +101,7 @@ pub(super) fn read(
             });
         }
         let done = merged(&mut feeds, take);
-        // Dropping the receivers ends readers that are still running.
+        // The readers end when their receivers are dropped.
         drop(feeds);
         for reader in readers {
             let said = reader.join().unwrap_or_else(|panic| resume_unwind(panic));
@@ -107,12 +111,12 @@ pub(super) fn read(
     })
 }
 
-/// The messages of one direction's files.
+/// The stream of messages from the files of one direction.
 struct Feed {
     receiver: Receiver<Vec<Held>>,
     batch: vec::IntoIter<Held>,
     next: Option<Held>,
-    /// The time of `next`, or of the last message with a time.
+    /// The time of `next`. If `next` has no time, the last known time.
     time: Option<Timestamp>,
     way: Option<Direction>,
 }
@@ -143,7 +147,7 @@ fn merged(
     }
 }
 
-/// Reader of the files of one direction, in its own thread.
+/// Reads the files of one direction in a separate thread.
 struct Files<'w> {
     source: Arc<Source>,
     report: Report,
@@ -173,7 +177,7 @@ impl<'w> Files<'w> {
         for source in files {
             match one(source, delimiter, &mut all).and_then(|()| all.hand_over()) {
                 Ok(()) => {}
-                // The receiver has stopped, and reports the reason itself.
+                // The receiver has stopped, and itself reports the reason.
                 Err(Failure::Enough) => break,
                 Err(other) => return Err(other),
             }

@@ -1,13 +1,13 @@
-//! Sequence numbers of one direction: the next expected number, and the missing numbers.
+//! Tracks the sequence numbers of one direction: the next expected number, and the missing numbers.
 
-/// The relation of a number to the numbers before it.
+/// The relation of a sequence number to the earlier numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The expected number.
+    /// The number is the expected one.
     Next,
-    /// The numbers from `first` to `last` are missing before this number.
+    /// The number is too high: the numbers from `first` to `last` are missing before it.
     Gap { first: u64, last: u64 },
-    /// A sequence number seen before.
+    /// The number was already seen in an earlier message.
     Again { number: u64, expected: u64 },
     /// The numbers from `first` to `last` were repeated or filled.
     Resent { first: u64, last: u64 },
@@ -15,10 +15,10 @@ pub(super) enum Step {
     Restart,
 }
 
-/// Maximum number of simultaneously open gaps.
+/// The maximum number of gaps that are open at the same time.
 const OPEN_MAX: usize = 10_000;
 
-/// Tracker of the sequence numbers of one direction.
+/// The tracker of the sequence numbers of one direction.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     /// The next expected number; `None` before the first message.
@@ -26,14 +26,14 @@ pub(super) struct Numbers {
     pub(super) first: Option<u64>,
     pub(super) last: Option<u64>,
     pub(super) messages: u64,
-    /// Number of sequence numbers not yet received.
+    /// The number of sequence numbers that are still missing.
     pub(super) missing: u64,
-    /// First number, last number and caller's key of each open gap.
+    /// The open gaps, each with its first number, its last number and the caller's key.
     open: Vec<(u64, u64, usize)>,
 }
 
 impl Numbers {
-    /// Processes a message with this number.
+    /// Processes the number of a new message.
     pub(super) fn message(&mut self, number: u64) -> Step {
         self.count(number);
         let next = self.next.unwrap_or(number);
@@ -44,7 +44,7 @@ impl Numbers {
         if number == next { Step::Next } else { Step::Gap { first: next, last: number - 1 } }
     }
 
-    /// Processes a message with PossDupFlag(43)=Y.
+    /// Processes the number of a message with PossDupFlag(43)=Y.
     pub(super) fn resent(&mut self, number: u64) -> Step {
         match self.next {
             Some(next) if number < next => {
@@ -55,7 +55,8 @@ impl Numbers {
         }
     }
 
-    /// Processes a SequenceReset(4) with GapFillFlag(123)=Y that replaces the numbers below `new`.
+    /// Processes a SequenceReset(4) with GapFillFlag(123)=Y, which replaces the numbers from
+    /// `number` up to `new` - 1.
     pub(super) fn fills(&mut self, number: u64, new: u64) -> Vec<Step> {
         self.count(number);
         let next = self.next.unwrap_or(number);
@@ -72,14 +73,15 @@ impl Numbers {
         steps
     }
 
-    /// Processes a SequenceReset(4) without GapFillFlag(123)=Y.
+    /// Processes a SequenceReset(4) without GapFillFlag(123)=Y, after which `new` is the next
+    /// number.
     pub(super) fn reset_to(&mut self, new: u64) {
         self.messages += 1;
         self.next = Some(new);
         self.open.clear();
     }
 
-    /// Processes a Logon(A) with number 1.
+    /// Processes a Logon(A) with the number 1. Returns `Restart` if a higher number was expected.
     pub(super) fn logon(&mut self) -> Option<Step> {
         let is_restart = self.next.is_some_and(|next| next > 1);
         if is_restart {
@@ -90,18 +92,19 @@ impl Numbers {
         is_restart.then_some(Step::Restart)
     }
 
-    /// Restarts the numbers at 1.
+    /// Restarts the numbers, so that 1 is the next expected number.
     pub(super) fn restart(&mut self) {
         self.next = Some(1);
         self.open.clear();
     }
 
-    /// Applies the next number of a store record, which also counts messages that the store lacks.
+    /// Raises the next expected number to the number in a store record, which also counts messages
+    /// that the store does not contain.
     pub(super) fn set(&mut self, number: u64) {
         self.next = self.next.map(|next| next.max(number));
     }
 
-    /// Opens a gap with the caller's key `word`.
+    /// Opens a gap from `first` to `last`. `word` is the caller's key for the gap.
     pub(super) fn open(&mut self, first: u64, last: u64, word: usize) {
         self.missing = self.missing.saturating_add((last - first).saturating_add(1));
         if self.open.len() < OPEN_MAX {
@@ -109,7 +112,8 @@ impl Numbers {
         }
     }
 
-    /// Removes received numbers from the open gaps; returns key and count for each affected gap.
+    /// Removes received numbers from the open gaps. Returns the key and the number of filled
+    /// numbers for each affected gap.
     pub(super) fn fill(&mut self, first: u64, last: u64) -> Vec<(usize, u64)> {
         let (mut filled, mut left) = (Vec::new(), Vec::new());
         self.open.retain(|&(from, to, word)| {

@@ -1,7 +1,7 @@
-//! The life of an order: all of its messages in all sources, in the order of time.
+//! Finds the life of an order: all messages of the order in all sources, ordered by time.
 //!
-//! Invariant: the sources are read again until no further ID is found. Memory is bounded by the
-//! messages of the order.
+//! Invariant: the sources are read again until a pass finds no further ID. Memory is proportional
+//! to the number of messages of the order.
 
 use std::collections::hash_map::{Entry, HashMap};
 use std::collections::{HashSet, hash_map::DefaultHasher};
@@ -26,39 +26,40 @@ use crate::input::{
 /// The fields that link the messages of an order: ClOrdID(11), OrigClOrdID(41), OrderID(37).
 const LINKS: [Tag; 3] = [Tag(11), Tag(41), Tag(37)];
 
-/// Maximum number of IDs and of messages of one order.
+/// The maximum number of IDs of one order. The next constant limits the number of its messages.
 const IDS_MAX: usize = 10_000;
 const ROWS_MAX: usize = 1_000_000;
 
-/// Maximum number of passes over the sources.
+/// The maximum number of times that the sources are read.
 const PASSES_MAX: usize = 100;
 
-/// Collector of the messages of an order.
+/// The search for the messages of an order.
 #[derive(Debug)]
 pub struct Order {
     ids: HashSet<Vec<u8>>,
-    /// True if an ID was found during the current pass.
+    /// True if the current pass has found a new ID of the order.
     has_grown: bool,
     rows: Vec<Row>,
-    /// Number of the source that first contained a message, by hash and direction.
+    /// The number of the source that first contained a message, by the message's hash and
+    /// direction. A message in a second source is omitted.
     seen: HashMap<(u64, Option<Direction>), usize>,
     repeats: u64,
     quick: [Quick; LINKS.len()],
     query: Query,
     report: Report,
     source: Source,
-    /// Number of the current source.
+    /// The number of the source that is being read.
     number: usize,
-    /// The time of the last message, used for messages without a time.
+    /// The time of the last message, which a message without a time inherits.
     last: Option<Timestamp>,
     dictionaries: Dictionaries,
     mask: Option<Mask>,
     index: FieldIndex,
-    /// An output form that replaces the table.
+    /// The function that formats a message in the requested form of output; `None` for the table.
     show: Option<Show<Vec<u8>>>,
-    /// The heading of that form.
+    /// The heading in the requested form of output.
     heading: Vec<u8>,
-    /// Description of an exceeded limit.
+    /// The description of the limit that was exceeded.
     excess: Option<String>,
 }
 
@@ -69,32 +70,33 @@ struct Row {
     shown: OrderRow,
 }
 
-/// The displayed form of an order's message.
+/// A message of the order in the form of the output.
 #[derive(Debug)]
 pub enum OrderRow {
-    /// A row of a table: time, session, direction, message, status, execution, quantity, price,
-    /// last, cumulated and left quantity, ClOrdID(11), OrigClOrdID(41), OrderID(37) / ExecID(17).
+    /// A row of the table with these columns: time, session, direction, message, status, execution,
+    /// quantity, price, last, cumulated and left quantity, ClOrdID(11), OrigClOrdID(41),
+    /// OrderID(37) / ExecID(17).
     Cells(Vec<String>),
-    /// Text in the form of [`Order::show_by`].
+    /// The text of the message in the form that [`Order::show_by`] sets.
     Text(Vec<u8>),
 }
 
-/// An order as found in the sources.
+/// The result: the messages of an order in all sources.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct OrderFound {
-    /// The text above the rows, in the form of [`Order::show_by`].
+    /// The heading above the rows, in the form that [`Order::show_by`] sets.
     pub heading: Vec<u8>,
-    /// The messages, in the order of time.
+    /// The messages of the order, ordered by time.
     pub rows: Vec<OrderRow>,
     /// The report.
     pub report: Report,
 }
 
 impl Order {
-    /// Creates a collector for the messages with this ClOrdID(11), OrigClOrdID(41) or OrderID(37).
+    /// Creates a search for the order with this ClOrdID(11), OrigClOrdID(41) or OrderID(37).
     ///
-    /// The messages of replacing orders are included.
+    /// The search includes the messages of orders that replace this order.
     #[must_use]
     pub fn new(
         id: &str,
@@ -123,7 +125,7 @@ impl Order {
         }
     }
 
-    /// Replaces the table by another output form.
+    /// Sets another form of output in place of the table.
     ///
     /// # Errors
     /// None: the output is in memory.
@@ -144,7 +146,7 @@ impl Order {
         mut sources: Vec<Source>,
         delimiter: Option<Delimiter>,
     ) -> Result<(), Failure> {
-        // The standard input can be read only once.
+        // The standard input can be read only once, so it is copied to a temporary file.
         let _spilled = spill(&mut sources)?;
         for pass in 1.. {
             each(&sources, delimiter, self)?;
@@ -156,13 +158,13 @@ impl Order {
         Ok(())
     }
 
-    /// Returns the description of an exceeded limit, if reading ended for that reason.
+    /// Returns the description of the exceeded limit, if a limit ended the search.
     #[must_use]
     pub fn excess(&self) -> Option<&str> {
         self.excess.as_deref()
     }
 
-    /// Returns true if another pass is needed, and clears the results of the last pass.
+    /// Returns true if another pass is needed. In this case, clears the results of the last pass.
     fn wants_more(&mut self) -> bool {
         let wants_more = std::mem::take(&mut self.has_grown);
         if wants_more {
@@ -177,33 +179,33 @@ impl Order {
         wants_more
     }
 
-    /// Returns all messages.
+    /// Returns the messages of the order.
     #[must_use]
     pub fn finish(mut self) -> OrderFound {
         if self.repeats > 0 {
             let repeats = self.repeats;
             self.report.note(format!("{repeats} more copies in other sources, equal in each byte"));
         }
-        // The sort is stable, so it keeps the order of adjacent messages in one log.
+        // The sort is stable: messages with the same time keep the order of their log.
         self.rows.sort_by_key(|row| row.time);
         let rows = self.rows.into_iter().map(|row| row.shown).collect();
         OrderFound { heading: self.heading, rows, report: self.report }
     }
 
-    /// Returns true if an ID of the message is known.
+    /// Returns true if any ID of the message belongs to the order.
     fn is_of_order(&self, message: &Message<'_>) -> bool {
         LINKS.iter().any(|tag| message.all(*tag).any(|id| self.ids.contains(id)))
     }
 
-    /// Adds the other IDs of the message.
+    /// Adds all IDs of the message to the IDs of the order.
     ///
-    /// A message about several orders, such as a list or a mass action, links none of them.
+    /// A message about several orders, such as a list or a mass action, adds no IDs.
     fn link(&mut self, message: &Message<'_>) -> Result<(), Failure> {
         if LINKS.iter().any(|tag| message.all(*tag).nth(1).is_some()) {
             return Ok(());
         }
         for id in LINKS.iter().filter_map(|tag| message.raw(*tag)) {
-            // Venues send these values for an unknown order.
+            // Venues send these values in place of an ID if they do not know the order.
             let is_none = id.is_empty() || id.eq_ignore_ascii_case(b"NONE") || id == b"0";
             if !is_none && self.ids.insert(id.to_vec()) {
                 self.has_grown = true;
@@ -237,7 +239,7 @@ impl Order {
         Ok(())
     }
 
-    /// Returns the row of the table.
+    /// Returns the cells of the message's row in the table.
     fn cells(
         &mut self,
         found: &InputMessage<'_>,
@@ -273,7 +275,7 @@ impl Order {
             way.map_or("", Direction::word).to_owned(),
             type_of(&self.dictionaries, pair, &message) + dup,
             word(39).unwrap_or_default(),
-            // ExecType(150); before FIX 4.3 ExecTransType(20).
+            // The execution column shows ExecType(150), or ExecTransType(20) before FIX 4.3.
             word(150).or_else(|| word(20)).unwrap_or_default(),
             text(38),
             text(44),
@@ -286,7 +288,7 @@ impl Order {
         ]))
     }
 
-    /// Returns true if another source contained the same bytes in the same direction.
+    /// Returns true if another source has already contained the same bytes in the same direction.
     fn is_repeat(&mut self, bytes: &[u8], way: Option<Direction>) -> bool {
         let mut hasher = DefaultHasher::new();
         bytes.hash(&mut hasher);

@@ -1,11 +1,12 @@
-//! Origin of a message: its time, direction and session, from the log, file names and the message.
+//! Finds the time, direction and session of a message, from the log text, the file name and the
+//! message's own fields.
 
 use transfix_codec::{Date, SOH, TimeOfDay, Timestamp};
 
 use super::quick::Quick;
 use super::sources::{Direction, Source};
 
-/// Look-ups of origin data in messages and heads.
+/// Finders for the fields and words that reveal the origin of a message.
 #[derive(Debug)]
 pub(super) struct Origins {
     sending_time: Quick,
@@ -14,7 +15,7 @@ pub(super) struct Origins {
     begin_string: Quick,
 }
 
-/// The version, sender and target of a message.
+/// The BeginString(8), SenderCompID(49) and TargetCompID(56) of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ends<'m> {
     pub(super) begin_string: &'m [u8],
@@ -28,7 +29,7 @@ impl Origins {
         Self { sending_time, sender, target, begin_string }
     }
 
-    /// Returns the time of the log line, otherwise SendingTime(52).
+    /// Returns the time in the log text, or SendingTime(52) if the log text has no time.
     pub(super) fn time(&self, bytes: &[u8], by: u8, head: &[u8]) -> Option<Timestamp> {
         logged_time(head).or_else(|| Timestamp::parse(self.sending_time.value(bytes, by)?))
     }
@@ -42,9 +43,9 @@ impl Origins {
         }
     }
 
-    /// Returns the direction stated by the log line or the file.
+    /// Returns the direction that the log text or the source states.
     ///
-    /// Otherwise derives the direction from the file name: QuickFIX names a log with its own CompID
+    /// If neither states a direction, the file name decides: QuickFIX puts the log owner's CompID
     /// first.
     pub(super) fn way(
         &self,
@@ -58,13 +59,14 @@ impl Origins {
 }
 
 impl Ends<'_> {
-    /// Returns the direction in a log whose name begins with our CompID, then the counterparty's
-    /// CompID.
+    /// Returns the direction of the message in a log whose file name begins with the owner's
+    /// CompID, followed by the counterparty's CompID.
     fn way(&self, file_name: &str) -> Option<Direction> {
         let rest = file_name.as_bytes().strip_prefix(self.begin_string)?.strip_prefix(b"-")?;
         let begins = |ours: &[u8], theirs: &[u8]| {
             let rest = rest.strip_prefix(ours)?;
-            // SenderSubID(50) and SenderLocationID(142) may be between the CompIDs.
+            // The file name may contain SenderSubID(50) and SenderLocationID(142) between the
+            // CompIDs.
             let at = memchr::memmem::find(rest, &[b"-", theirs].concat())?;
             (at == 0 || rest.starts_with(b"_")).then_some(at)
         };
@@ -80,7 +82,8 @@ impl Ends<'_> {
         self.sender != UNKNOWN && self.target != UNKNOWN
     }
 
-    /// Returns the session as `FIX.4.4:VENUE->DESK`, with our side first if known.
+    /// Returns the session as `FIX.4.4:VENUE->DESK`. The owner of the log comes first if the
+    /// direction is known.
     pub(super) fn session(&self, way: Option<Direction>) -> String {
         let (ours, theirs) = match way {
             Some(Direction::In) => (self.target, self.sender),
@@ -91,10 +94,10 @@ impl Ends<'_> {
         format!("{version}:{ours}->{theirs}")
     }
 
-    /// Returns true if the message belongs to the session with the given name.
+    /// Returns true if the message belongs to the session that `named` describes.
     ///
-    /// A name is one CompID, or both CompIDs in either order with `-` or `->` between. The version
-    /// may precede them.
+    /// `named` is one CompID, or both CompIDs in either order, separated by `-` or `->`. The FIX
+    /// version may precede the CompIDs.
     pub(super) fn is_of(&self, named: &[u8]) -> bool {
         if named == self.sender || named == self.target {
             return true;
@@ -111,10 +114,10 @@ impl Ends<'_> {
     }
 }
 
-/// Placeholder for missing values.
+/// Placeholder for a missing BeginString(8) or CompID.
 const UNKNOWN: &[u8] = b"?";
 
-/// Characters around words in log heads.
+/// Characters that may enclose words in the log text before a message.
 const AROUND: &[u8] = b"<>()[],";
 
 fn words(head: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -131,10 +134,10 @@ fn words(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Returns the time in a head.
+/// Returns the time in the log text before a message.
 ///
-/// Formats are `20261121-09:28:25.623` (most engines), `2026/11/21 09:28:25.623` (QuickFIX/Go) and
-/// `2026-11-21 09:28:25,623` (loggers of other programs).
+/// The accepted formats are `20261121-09:28:25.623` (most engines), `2026/11/21 09:28:25.623`
+/// (QuickFIX/Go) and `2026-11-21 09:28:25,623` (general logging libraries).
 pub(super) fn logged_time(head: &[u8]) -> Option<Timestamp> {
     let mut words = words(head).peekable();
     while let Some(word) = words.next() {
@@ -165,7 +168,7 @@ fn time_of_day(word: &[u8]) -> Option<TimeOfDay> {
     }
 }
 
-/// Returns the direction in a head.
+/// Returns the direction that the log text before a message states.
 fn logged_way(head: &[u8]) -> Option<Direction> {
     words(head).find_map(|word| match word.trim_ascii_end() {
         b"in" | b"IN" | b"In" | b"incoming" | b"INCOMING" | b"<-" | b"recv" | b"RECV" => {
@@ -178,7 +181,7 @@ fn logged_way(head: &[u8]) -> Option<Direction> {
     })
 }
 
-/// The delimiter of messages in wire form.
+/// The delimiter byte of messages in wire form.
 pub(super) const WIRE: u8 = SOH;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Messages as rows of an Apache Parquet file, for DuckDB, pandas and other analysis programs.
 //!
-//! Invariants: rows are in the reading order of the logs. `raw` contains each message byte by byte,
-//! regardless of the other columns. Memory is bounded by one row group.
+//! Invariants: rows have the order in which the logs are read. Column `raw` contains the exact
+//! bytes of each message, even if the other columns cannot. Memory is bounded by one row group.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -24,9 +24,9 @@ use crate::input::{
     Delimiter, Dictionaries, Failure, InputError, InputMessage, Place, Sink, covered, parse,
 };
 
-/// The columns of the table.
+/// The columns of the table, in the schema language of Parquet.
 ///
-/// `fields` is a map from each tag to all values of the field, because groups repeat fields.
+/// `fields` maps each tag to a list of values, because a tag may occur in several group entries.
 const SCHEMA: &str = "message transfix {
   optional int64 time (TIMESTAMP(NANOS,true));
   optional binary direction (STRING);
@@ -47,15 +47,15 @@ const SCHEMA: &str = "message transfix {
   required binary file (STRING);
 }";
 
-/// Maximum number of rows and of message bytes of a row group.
+/// Maximum number of rows, and of message bytes, in a row group.
 const GROUP_ROWS: usize = 122_880;
 const GROUP_BYTES: usize = 32 << 20;
 
 const CL_ORD_ID: Tag = Tag(11);
 
-/// Writes the messages of these sources as one table, and adds to the report.
+/// Writes the messages of these sources as one table, and adds counts and errors to the report.
 ///
-/// An unreadable source does not stop the others.
+/// An unreadable source is reported, and the remaining sources are still read.
 ///
 /// # Errors
 /// If a dictionary cannot be read, or the output cannot be written.
@@ -67,7 +67,7 @@ pub fn write(
     out: impl Write + Send,
 ) -> Result<(), Failure> {
     let mut table = Table::new(out, dictionaries, mask, std::mem::take(report))?;
-    // Writes the collected rows as a valid file, even if a source is unreadable.
+    // The collected rows are written even if a source is unreadable, so that the file is valid.
     each(sources, delimiter, &mut table)?;
     table.flush()?;
     let Table { writer, report: done, .. } = table;
@@ -76,7 +76,7 @@ pub fn write(
     Ok(())
 }
 
-/// Converts an output error; a closed pipe remains an IO error.
+/// Converts an error of the Parquet writer; an IO error, such as a closed pipe, stays an IO error.
 fn unwritten(error: ParquetError) -> Failure {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
@@ -87,7 +87,7 @@ fn unwritten(error: ParquetError) -> Failure {
     }
 }
 
-/// The values of one column of a row group, with definition and repetition levels.
+/// The values of one column of a row group, with their Parquet definition and repetition levels.
 #[derive(Default)]
 struct Column<T> {
     values: Vec<T>,
@@ -96,13 +96,14 @@ struct Column<T> {
 }
 
 impl<T> Column<T> {
-    /// Adds the value of a row.
+    /// Adds the value of a row; `None` is a null.
     fn push(&mut self, value: Option<T>) {
         self.defined.push(i16::from(value.is_some()));
         self.values.extend(value);
     }
 
-    /// Adds a value within a map or list, or the placeholder of an empty map or list.
+    /// Adds a value inside a map or list, or the placeholder of an empty map or list, with its
+    /// definition and repetition level.
     fn push_at(&mut self, value: Option<T>, defined: i16, repeated: i16) {
         self.values.extend(value);
         self.defined.push(defined);
@@ -116,10 +117,10 @@ impl<T> Column<T> {
     }
 }
 
-/// A column of texts or bytes.
+/// A column of text or byte values.
 type Texts = Column<ByteArray>;
 
-/// A row group.
+/// The columns of the row group that is being collected.
 #[derive(Default)]
 struct Rows {
     count: usize,
@@ -149,7 +150,7 @@ struct Table<W: Write + Send> {
     dictionaries: Dictionaries,
     mask: Option<Mask>,
     index: FieldIndex,
-    /// Index of each tag in `fields`; cleared for each message.
+    /// Index of each tag in column `fields` for the current message.
     places: HashMap<Tag, usize>,
 }
 
@@ -177,7 +178,7 @@ impl<W: Write + Send> Table<W> {
         })
     }
 
-    /// Writes the collected rows.
+    /// Writes the collected rows as a row group.
     fn flush(&mut self) -> Result<(), Failure> {
         if self.rows.count > 0 {
             write_group(&mut self.writer, &self.rows).map_err(unwritten)?;
@@ -220,7 +221,7 @@ impl<W: Write + Send> Table<W> {
         }
     }
 
-    /// Adds the columns of a parsed message.
+    /// Adds the column values of a parsed message.
     fn message(&mut self, message: &Message<'_>) -> Result<(), Failure> {
         let msg_type = message.msg_type();
         let pair = self.dictionaries.find(message).map_err(Failure::Read)?;
@@ -238,7 +239,7 @@ impl<W: Write + Send> Table<W> {
 }
 
 impl Rows {
-    /// Adds empty columns for bytes that are not a message.
+    /// Adds empty column values for bytes that are not a valid message.
     fn no_message(&mut self) {
         self.msg_seq_num.push(None);
         self.msg_type.push(None);
@@ -249,9 +250,9 @@ impl Rows {
         self.values.push_at(None, 0, 0);
     }
 
-    /// Adds the tags in order of first occurrence, each with all values.
+    /// Adds the message's tags in order of first occurrence, each with all its values.
     ///
-    /// A field without a valid tag is only in `raw`.
+    /// A field without a valid tag is written only in column `raw`.
     fn fields(&mut self, message: &Message<'_>, places: &mut HashMap<Tag, usize>) {
         places.clear();
         let mut fields: Vec<(Tag, Vec<&[u8]>)> = Vec::new();
@@ -264,7 +265,8 @@ impl Rows {
             }
         }
         for (n, (tag, values)) in fields.into_iter().enumerate() {
-            // Repetition levels: 0 begins a message, 1 a field, 2 a further value.
+            // The repetition level is 0 for the first value of a message, 1 for the first value of
+            // a tag, and 2 for each further value of the tag.
             let repeated = i16::from(n > 0);
             self.tags.push_at(Some(i32::try_from(tag.0).unwrap_or(i32::MAX)), 1, repeated);
             for (m, value) in values.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Selection of messages by their bytes.
+//! Selection of messages: a quick check of the raw bytes, and an exact check of the parsed message.
 //!
 //! Invariant: the quick check may accept a message that does not match, but never rejects a match.
 
@@ -12,29 +12,30 @@ use super::report::{Report, count};
 use super::sources::{Direction, Source};
 use crate::input::{InputMessage, MessageView, Wanted};
 
-/// Criteria of a search; a message must meet all of them.
+/// The criteria of a search, all of which a message must meet.
 #[derive(Clone, Debug, Default)]
 pub struct SearchFilter {
-    /// Conditions on fields. One occurrence in a group suffices. A message without the field meets
-    /// no condition.
+    /// Conditions on fields. If a field occurs several times, one matching value suffices. A
+    /// message without the field does not meet the condition.
     pub conditions: Vec<Condition>,
-    /// Bytes anywhere in the message.
+    /// Text that may occur anywhere in the message.
     pub text: Option<String>,
-    /// Values of MsgType(35); empty for all types.
+    /// Accepted values of MsgType(35); an empty list accepts all types.
     pub msg_types: Vec<String>,
-    /// The session: a CompID, or both CompIDs such as VENUE-DESK.
+    /// The session: one CompID, or both CompIDs such as `VENUE-DESK`.
     pub session: Option<String>,
     /// The direction.
     pub way: Option<Direction>,
-    /// The earliest time: from the log line or store record, otherwise SendingTime(52).
+    /// The earliest accepted time. The time of a message is that of the log line or store record;
+    /// without one, SendingTime(52) counts.
     pub from: Option<Timestamp>,
-    /// The latest time.
+    /// The latest accepted time.
     pub to: Option<Timestamp>,
-    /// The first and the last MsgSeqNum(34).
+    /// The first and last accepted MsgSeqNum(34); without a last number, the range is open.
     pub seq: Option<(u64, Option<u64>)>,
 }
 
-/// A compiled search that selects messages.
+/// A search filter, compiled for fast checks of messages.
 #[derive(Debug)]
 pub struct Query {
     conditions: Vec<Condition>,
@@ -52,11 +53,11 @@ pub struct Query {
     pub(super) without_time: u64,
 }
 
-/// Bytes to find in messages.
+/// Finders for a text in messages, one for each form of the delimiter.
 #[derive(Debug)]
 struct Text {
     exact: Finder<'static>,
-    /// The same bytes with `|` or `;` in place of SOH.
+    /// Finds the same text with `|` in place of SOH. The next field does so with `;`.
     pipe: Finder<'static>,
     semicolon: Finder<'static>,
 }
@@ -81,7 +82,7 @@ impl Text {
 }
 
 impl Query {
-    /// Compiles a search.
+    /// Compiles a search filter.
     #[must_use]
     pub fn new(sought: SearchFilter) -> Self {
         let SearchFilter { mut conditions, text, msg_types, session, way, from, to, seq } = sought;
@@ -117,15 +118,16 @@ impl Query {
         note(self.without_time, "neither the log nor SendingTime(52) shows the time");
     }
 
-    /// Returns true if the search names this message type.
+    /// Returns true if the query explicitly lists this message type.
     pub(super) fn names_type(&self, msg_type: &[u8]) -> bool {
         self.msg_types.iter().any(|named| named.as_bytes() == msg_type)
     }
 
-    /// Selects by the bytes of a message in a stream, before parsing.
+    /// Checks the raw bytes of a message in a stream, before the message is parsed.
     pub(super) fn glance(&mut self, glance: &MessageView<'_>, source: &Source) -> Wanted {
         let MessageView { bytes, by, head } = *glance;
-        // A wrong sum means damage, or a delimiter within a value; both need the full check.
+        // A wrong CheckSum(10) indicates damage, or a delimiter within a value; both cases need the
+        // full check.
         if !is_sum_right(bytes, by) {
             return Wanted::Perhaps;
         }
@@ -136,7 +138,7 @@ impl Query {
         if is_wanted { Wanted::Perhaps } else { Wanted::No }
     }
 
-    /// Returns true if the message meets the search.
+    /// Returns true if the message meets all criteria of the query.
     pub(super) fn takes(
         &mut self,
         found: &InputMessage<'_>,
@@ -150,7 +152,7 @@ impl Query {
         };
         let is_met = |condition: &Condition| match message {
             Some(message) => message.all(condition.tag).any(|value| condition.holds(value)),
-            // Without a parsed message, the condition is applied to the bytes.
+            // If the message cannot be parsed, the condition is checked on the raw bytes.
             None => condition.may_hold(bytes, WIRE),
         };
         self.takes_type(msg_type)
@@ -164,9 +166,10 @@ impl Query {
         self.msg_types.is_empty() || self.msg_types.iter().any(is_it)
     }
 
-    /// Returns true if session, direction and time match.
+    /// Returns true if the session, direction and time of the message match the query.
     ///
-    /// A message with unknown direction or time is counted and rejected.
+    /// If the query needs a direction or time that the message lacks, the message is counted and
+    /// rejected.
     fn takes_origin(&mut self, bytes: &[u8], by: u8, head: &[u8], source: &Source) -> bool {
         let Self { origins, session, .. } = &*self;
         if session.as_ref().is_some_and(|session| !origins.ends(bytes, by).is_of(session)) {
@@ -193,10 +196,10 @@ impl Query {
     }
 }
 
-/// Length of `10=ddd` and its delimiter, in bytes.
+/// Length of the final field `10=ddd` with its delimiter, in bytes.
 const TRAILER: usize = 7;
 
-/// Returns true if CheckSum(10) is correct with SOH in place of each `by`.
+/// Returns true if CheckSum(10) is correct after each delimiter byte `by` is replaced by SOH.
 pub(super) fn is_sum_right(bytes: &[u8], by: u8) -> bool {
     let (summed, trailer) = bytes.split_at(bytes.len() - TRAILER);
     let sum = raw::check_sum(summed);

@@ -1,22 +1,23 @@
-//! Quick search for a field's values in the bytes of a message, without parsing earlier fields.
+//! Quick search for the values of a field in the raw bytes of a message, without parsing.
 //!
-//! Invariant: each field of the message is found. Text within another value may be found too, so
-//! results need a full check.
+//! Invariant: every occurrence of the field is found. Similar text within another value may also be
+//! found, so callers must check the parsed message.
 
 use memchr::memchr;
 use memchr::memmem::Finder;
 use transfix_codec::SOH;
 
-/// A quick search for one field.
+/// A quick search for the values of one field.
 #[derive(Clone, Debug)]
 pub(super) struct Quick {
-    /// The bytes before the value, for each delimiter: the delimiter, the tag and `=`.
+    /// A finder per delimiter, for the bytes that precede a value: the delimiter, the tag and
+    /// `=`.
     finders: [Finder<'static>; DELIMITERS.len()],
-    /// `8=`, which has no preceding delimiter.
+    /// The prefix `8=` if the field is BeginString(8), which follows no delimiter.
     start: Option<&'static [u8]>,
 }
 
-/// Bytes that may replace SOH.
+/// The delimiter bytes that messages may use: SOH, or a printable replacement.
 const DELIMITERS: [u8; 3] = [SOH, b'|', b';'];
 
 impl Quick {
@@ -26,7 +27,7 @@ impl Quick {
         Self { finders: DELIMITERS.map(finder), start: (tag == 8).then_some(b"8=") }
     }
 
-    /// Iterates over the values in a message that has `by` in place of SOH.
+    /// Iterates over the values of the field in a message whose delimiter byte is `by`.
     pub(super) fn values<'m>(
         &'m self,
         bytes: &'m [u8],
@@ -47,7 +48,7 @@ impl Quick {
         })
     }
 
-    /// Returns the first value.
+    /// Returns the first value of the field.
     pub(super) fn value<'m>(&'m self, bytes: &'m [u8], by: u8) -> Option<&'m [u8]> {
         self.values(bytes, by).next()
     }

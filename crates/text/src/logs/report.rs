@@ -1,20 +1,21 @@
-//! Report of a search: messages read, damaged messages, and messages skipped for lack of data.
+//! Report of an analysis: number of messages read, damaged messages, and messages skipped because
+//! data is missing.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::input::{InputError, Place};
 
-/// Maximum number of listed reasons; further reasons are only counted.
+/// Maximum number of reasons listed for damaged messages; further reasons are only counted.
 const REASONS_MAX: usize = 5;
 
 /// A callback for the error of an unreadable source.
 type OnFailure = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Counts and notes of an analysis.
+/// Counts, notes and errors of an analysis.
 #[derive(Clone, Default)]
 pub struct Report {
-    /// Prefix of positions, if several sources are read.
+    /// The source name before each reported position, if several sources are read.
     pub(crate) file: String,
     pub(crate) messages: u64,
     pub(crate) garbled: u64,
@@ -22,7 +23,7 @@ pub struct Report {
     notes: Vec<String>,
     /// Errors of unreadable sources.
     failures: Vec<String>,
-    /// Receives each error immediately.
+    /// The callback that receives each error immediately.
     on_failure: Option<OnFailure>,
 }
 
@@ -59,7 +60,7 @@ impl Report {
         self.garbled
     }
 
-    /// Counts a damaged message.
+    /// Counts a damaged message, and records its position and error.
     pub(crate) fn garbled(&mut self, place: Place, wrong: InputError) {
         self.garbled += 1;
         if self.reasons.len() < REASONS_MAX {
@@ -67,14 +68,15 @@ impl Report {
         }
     }
 
-    /// Adds a note to the final report, once.
+    /// Adds a note to the final report; a repeated note is added only once.
     pub fn note(&mut self, text: String) {
         if !self.notes.contains(&text) {
             self.notes.push(text);
         }
     }
 
-    /// Reports an unreadable source immediately, once.
+    /// Reports the error of an unreadable source immediately; a repeated error is reported only
+    /// once.
     pub(super) fn failed(&mut self, text: &str) {
         if !self.failures.iter().any(|said| said == text) {
             if let Some(tell) = &self.on_failure {
@@ -90,7 +92,7 @@ impl Report {
         !self.failures.is_empty()
     }
 
-    /// Adds the counts of another report.
+    /// Adds the counts, notes and errors of another report.
     pub(super) fn add(&mut self, other: Self) {
         self.messages += other.messages;
         self.garbled += other.garbled;
@@ -100,13 +102,13 @@ impl Report {
         self.failures.extend(other.failures);
     }
 
-    /// Resets the counts before all sources are read again.
+    /// Resets the counts of messages before the sources are read again.
     pub(super) fn restart(&mut self) {
         (self.messages, self.garbled) = (0, 0);
         self.reasons.clear();
     }
 
-    /// Returns a text such as `3 of 100 messages`.
+    /// Returns the number of matches and of messages read as a text such as `3 of 100 messages`.
     #[must_use]
     pub fn share(&self, matches: u64) -> String {
         format!("{matches} of {}", count(self.messages, "message"))
@@ -128,7 +130,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Formats a count such as `1 message` or `2 messages`.
+/// Formats a number with its noun, such as `1 message` or `2 messages`.
 pub(crate) fn count(n: u64, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }

@@ -1,6 +1,6 @@
-//! The search: checks each message and writes the matches.
+//! Checks each message of the sources, and writes the matches.
 //!
-//! Invariant: memory holds at most the messages that may be shown before a match.
+//! Invariant: memory holds only the messages that may be shown as context before a match.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -18,42 +18,42 @@ use crate::input::{
     Delimiter, Failure, InputError, InputMessage, MessageView, Place, Sink, Wanted, parse,
 };
 
-/// Maximum size of stored messages that may be shown before a match, in bytes.
+/// Maximum total size of the messages kept as context before a match, in bytes.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 
-/// A search over sources, one after another, that writes its matches.
+/// A search that reads its sources one after another and writes the matches.
 #[derive(Debug)]
 pub struct Search<W> {
     pub(super) show: Show<W>,
     pub(super) query: Query,
     pub(super) report: Report,
     pub(super) source: Source,
-    /// Number of matches.
+    /// Number of matches so far.
     pub matches: u64,
     /// Maximum number of matches to show.
     pub limit: Option<u64>,
     around: Around,
-    /// True to write a heading with the source's name before its first message.
+    /// If true, the name of each source is written before the first message shown from that source.
     pub has_headings: bool,
     is_headed: bool,
     index: FieldIndex,
 }
 
-/// The messages before and after the matches.
+/// The context of matches: messages shown before and after them.
 #[derive(Debug, Default)]
 struct Around {
     /// Number of messages shown before and after a match.
     count: usize,
     before: VecDeque<Kept>,
     kept_bytes: usize,
-    /// Number of following messages still to be shown.
+    /// Number of messages still to be shown after the last match.
     after: usize,
-    /// True if messages were skipped since the last shown message.
+    /// True if messages were omitted since the last shown message.
     has_gap: bool,
     has_shown: bool,
 }
 
-/// A message that may be shown later.
+/// A message kept as context for a later match.
 #[derive(Debug)]
 struct Kept {
     bytes: Vec<u8>,
@@ -63,7 +63,7 @@ struct Kept {
 }
 
 impl<W: Write> Search<W> {
-    /// Creates a search that shows the messages selected by the query.
+    /// Creates a search that writes the messages selected by the query.
     pub fn new(show: Show<W>, query: Query, report: Report) -> Self {
         Self {
             index: show.new_index(),
@@ -79,14 +79,15 @@ impl<W: Write> Search<W> {
         }
     }
 
-    /// Shows `count` messages before and after each match.
+    /// Also shows `count` messages before and after each match.
     #[must_use]
     pub fn around(mut self, count: usize) -> Self {
         self.around.count = count;
         self
     }
 
-    /// Searches these sources; an unreadable source does not stop the others.
+    /// Searches these sources. An unreadable source is reported, and the remaining sources are
+    /// still searched.
     ///
     /// # Errors
     /// If the output cannot be written, or a dictionary cannot be read.
@@ -101,10 +102,11 @@ impl<W: Write> Search<W> {
         or_enough(each(sources, delimiter, self))
     }
 
-    /// Searches the existing messages, then new messages, including rolled files.
+    /// Searches the existing messages, then new messages as they are written, including those in
+    /// rolled files.
     ///
-    /// Ends when the limit of matches is reached. `goes_on` waits between polls and returns whether
-    /// to continue.
+    /// Ends when the limit of matches is reached, or when `goes_on` returns false. `goes_on` waits
+    /// between two polls.
     ///
     /// # Errors
     /// As [`Search::read`].
@@ -145,7 +147,8 @@ impl<W: Write> Search<W> {
         self.around.has_gap = true;
     }
 
-    /// Returns true if the limit of matches is reached and no following messages are due.
+    /// Returns true if the limit of matches is reached and all context after the last match has
+    /// been shown.
     fn is_enough(&self) -> bool {
         self.limit.is_some_and(|limit| limit <= self.matches) && self.around.after == 0
     }
@@ -170,7 +173,8 @@ impl<W: Write> Search<W> {
         self.show.message("> ", found, &self.source)
     }
 
-    /// Handles a message that does not match but may be shown next to a match.
+    /// Handles a message that does not match: shows it after a match, or keeps it as context for
+    /// the next match.
     fn passed(&mut self, found: &InputMessage<'_>) -> Result<(), Failure> {
         let around = &mut self.around;
         if around.after > 0 {
@@ -208,7 +212,7 @@ impl<W: Write> Search<W> {
     }
 }
 
-/// Converts the end of the search to success.
+/// Turns `Failure::Enough`, the regular end of a search, into success.
 fn or_enough(done: Result<(), Failure>) -> Result<(), Failure> {
     match done {
         Err(Failure::Enough) => Ok(()),

@@ -1,4 +1,4 @@
-//! Output forms of found messages: readable, bytes, CSV, JSON, or none.
+//! Output forms of messages: readable text, raw bytes, CSV, JSON, or no output.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -22,11 +22,11 @@ enum Column {
     Session,
     File,
     Field(u32),
-    /// A column of the later answer to a request.
+    /// A column about the answer to a request.
     Answer(Answer),
 }
 
-/// Columns of the answer to a request.
+/// The columns that describe the answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Time,
@@ -35,9 +35,10 @@ pub(super) enum Answer {
 }
 
 impl Answer {
-    /// Returns the placeholder in a row until the answer is known.
+    /// Returns the character that marks this column in a row until the answer is known.
     ///
-    /// No cell contains this character, because control characters are escaped.
+    /// This control character is unambiguous, because cells contain control characters only in
+    /// escaped form.
     pub(super) const fn place(self) -> char {
         match self {
             Self::Time => '\u{1}',
@@ -47,16 +48,16 @@ impl Answer {
     }
 }
 
-/// The subject of CSV rows.
+/// The content of a CSV row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
     /// Messages.
     Messages,
-    /// Requests, each with its answer.
+    /// Each row is a request with its answer.
     Requests,
 }
 
-/// Names of columns that are not fields.
+/// Names of the columns that are not FIX fields.
 const COLUMNS: &[(&str, Column)] = &[
     ("time", Column::Time),
     ("direction", Column::Direction),
@@ -67,19 +68,19 @@ const COLUMNS: &[(&str, Column)] = &[
     ("latency_ns", Column::Answer(Answer::LatencyNs)),
 ];
 
-/// A form of output.
+/// An output form of messages.
 #[derive(Debug)]
 pub enum Form {
-    /// Text with the names of the dictionary.
+    /// Readable text with the field and code names of the dictionary.
     Readable {
-        /// Writes one line per message, without header and trailer.
+        /// If true, each message is one line, without header and trailer.
         one_line: bool,
         /// The colours.
         palette: &'static Palette,
     },
     /// The bytes of the message, followed by a line break.
     Raw,
-    /// The values of these columns.
+    /// CSV rows with these columns.
     Csv(Csv),
     /// One JSON object per line: time, direction, session, and the message as [`Objects`] writes
     /// it.
@@ -88,19 +89,19 @@ pub enum Form {
     Count,
 }
 
-/// CSV columns (RFC 4180).
+/// The columns of a CSV output (RFC 4180).
 #[derive(Debug)]
 pub struct Csv {
     columns: Vec<Column>,
-    /// The line of column names, until it is written.
+    /// The header line with the column names; `None` after it has been written.
     names: Option<String>,
 }
 
 impl Csv {
-    /// Looks up the columns.
+    /// Parses the column names given by the user.
     ///
-    /// A column is a field name or tag, `time`, `direction`, `session` or `file`.
-    /// [`Rows::Requests`] also have `answer_time`, `answer` and `latency_ns`.
+    /// A column is a field name or tag, `time`, `direction`, `session` or `file`. With
+    /// [`Rows::Requests`], `answer_time`, `answer` and `latency_ns` are also available.
     ///
     /// # Errors
     /// If a column is unknown.
@@ -126,7 +127,7 @@ impl Csv {
         Ok(Self { columns, names: Some(names) })
     }
 
-    /// Writes the column names, once.
+    /// Writes the header line with the column names before the first row.
     pub(super) fn begin(&mut self, out: &mut impl Write) -> Result<(), Failure> {
         match self.names.take() {
             Some(names) => Ok(writeln!(out, "{names}")?),
@@ -134,7 +135,7 @@ impl Csv {
         }
     }
 
-    /// Returns the row of a message.
+    /// Returns the CSV row of a message.
     pub(super) fn row(
         &self,
         bytes: &[u8],
@@ -167,7 +168,7 @@ impl Csv {
 /// The reason why a column is invalid.
 #[derive(PartialEq, Eq)]
 pub enum ColumnError {
-    /// The column concerns answers, but the rows are messages.
+    /// The column describes an answer, but the rows are messages.
     OfAnswers(String),
     /// No dictionary defines the field; the text suggests the nearest name.
     Unknown(String),
@@ -195,7 +196,7 @@ impl fmt::Debug for ColumnError {
 
 impl std::error::Error for ColumnError {}
 
-/// Writer of messages in one form, with asterisks in place of values that the mask hides.
+/// Writer of messages in one output form. Asterisks replace the values that the mask hides.
 #[derive(Debug)]
 pub struct Show<W> {
     pub(super) out: W,
@@ -208,19 +209,19 @@ pub struct Show<W> {
 }
 
 impl<W: Write> Show<W> {
-    /// Creates a writer to `out`.
+    /// Creates a writer of messages to `out`.
     pub fn new(out: W, form: Form, dictionaries: Dictionaries, mask: Option<Mask>) -> Self {
         let index = dictionaries.index();
         let (origins, text) = (Origins::new(), String::new());
         Self { out, form, dictionaries, mask, origins, index, text }
     }
 
-    /// Returns an empty message index.
+    /// Returns an empty field index that knows the custom data fields.
     pub(super) fn new_index(&self) -> FieldIndex {
         self.dictionaries.index()
     }
 
-    /// Writes a message after the prefix `mark`.
+    /// Writes `mark` and then the message.
     pub(super) fn message(
         &mut self,
         mark: &str,
@@ -294,7 +295,8 @@ impl<W: Write> Show<W> {
         Ok(self.out.write_all(self.text.as_bytes())?)
     }
 
-    /// Writes the log's data about the message, and the message's JSON object.
+    /// Writes a JSON object with the time, direction and session of the message, and the message
+    /// itself.
     fn json(
         &mut self,
         bytes: &[u8],
@@ -335,7 +337,7 @@ impl<W: Write> Show<W> {
         Ok(writeln!(self.out, "{row}")?)
     }
 
-    /// Writes the column names, unless they are written or the form has none.
+    /// Writes the header line of a CSV output, if it has not been written yet.
     pub(super) fn names(&mut self) -> Result<(), Failure> {
         match &mut self.form {
             Form::Csv(csv) => csv.begin(&mut self.out),
@@ -344,7 +346,7 @@ impl<W: Write> Show<W> {
     }
 }
 
-/// Returns a CSV cell (RFC 4180), quoted if needed.
+/// Returns the text as a CSV cell (RFC 4180), quoted if needed.
 fn quoted(text: &str) -> Cow<'_, str> {
     if text.contains(['"', ',', '\n', '\r']) {
         return Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")));
@@ -352,7 +354,8 @@ fn quoted(text: &str) -> Cow<'_, str> {
     Cow::Borrowed(text)
 }
 
-/// Returns the name of a code, such as `FILLED`; the value if the dictionary lacks the code.
+/// Returns the name of a code, such as `FILLED`; returns the value itself if the dictionary does
+/// not define the code.
 pub(super) fn code_in_words(
     dictionaries: &Dictionaries,
     pair: usize,
@@ -366,7 +369,7 @@ pub(super) fn code_in_words(
     }
 }
 
-/// Returns the name of a message with its type, such as `NewOrderSingle(D)`.
+/// Returns the name and type of a message with this MsgType(35), such as `NewOrderSingle(D)`.
 pub(super) fn name_of(dictionaries: &Dictionaries, pair: usize, msg_type: &[u8]) -> String {
     let pair = dictionaries.pair(pair);
     let known = std::str::from_utf8(msg_type).ok().and_then(|text| {
@@ -378,7 +381,7 @@ pub(super) fn name_of(dictionaries: &Dictionaries, pair: usize, msg_type: &[u8])
     format!("{}({})", known.as_deref().unwrap_or("?"), Shown::whole(msg_type))
 }
 
-/// Returns the name of the message with its type.
+/// Returns the name and type of this message, such as `NewOrderSingle(D)`.
 pub(super) fn type_of(dictionaries: &Dictionaries, pair: usize, message: &Message<'_>) -> String {
     let msg_type = message.raw(tag::MSG_TYPE).unwrap_or_default();
     name_of(dictionaries, pair, msg_type)

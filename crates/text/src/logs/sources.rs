@@ -1,6 +1,6 @@
-//! Sources of a search: files and stores, directly or within directories.
+//! Finds the sources of a search: files and stores, named directly or found in directories.
 //!
-//! Invariant: rolled files of a log precede the current file.
+//! Invariant: the rolled files of a log are read before its current file.
 
 use std::cmp::Ordering;
 use std::fs;
@@ -11,7 +11,7 @@ use transfix_codec::shown::Shown;
 use super::report::{Report, count};
 use crate::input::{holds_store, is_segment, store_beside};
 
-/// The direction of a message.
+/// The direction of a message, from the view of the log's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
     /// Received.
@@ -38,32 +38,32 @@ pub(super) enum Kind {
     Stream,
     /// The directory of a store.
     Store,
-    /// One segment of a store.
+    /// A segment of a store.
     Segment,
 }
 
-/// A file, a store, or a store segment that is read.
+/// A file, store or store segment to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
-    /// The displayed name.
+    /// The name shown in results.
     pub(super) name: String,
     /// The name of the file or directory, without its path.
     pub(super) file_name: String,
-    /// The direction in the name.
+    /// The direction that the file name states, if any.
     pub(super) way: Option<Direction>,
-    /// The name without the suffix added by rolling, equal for all files of one log.
+    /// The file name without the suffix that log rotation adds; equal for all files of one log.
     pub(super) log: String,
 }
 
-/// Maximum depth of searched directories.
+/// Maximum depth of the directory search.
 const DEPTH_MAX: usize = 8;
 
-/// File extensions of logs and captures, before `.zst`.
+/// File extensions of logs and captures; `.zst` may follow.
 const ENDINGS: &[&str] = &["log", "in", "out", "fix", "messages", "txt"];
 
-/// Parts of file names that rolling adds.
+/// Parts that log rotation adds to file names.
 const PIECES: &[&str] = &["log", "zst", "current", "backup"];
 
 impl Source {
@@ -99,24 +99,25 @@ impl Source {
     }
 }
 
-/// Returns true if the part consists of digits and `-`, as in the time of a rolled log.
+/// Returns true if the part consists of digits and `-`, like the date or number in the name of a
+/// rolled log.
 fn is_number(part: &str) -> bool {
     !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit() || b == b'-')
 }
 
-/// The sources below given paths.
+/// The sources found under the paths that the user gave.
 #[derive(Debug, Default)]
 pub struct Sources {
     /// The sources, in reading order.
     pub all: Vec<Source>,
-    /// Number of files in directories that are not logs by their names.
+    /// Number of files in directories that were skipped because their names are not those of logs.
     pub others: u64,
     /// Paths that cannot be read, with the reasons.
     pub unreadable: Vec<String>,
 }
 
 impl Sources {
-    /// Finds files and stores, directly or within directories.
+    /// Finds files and stores at these paths; directories are searched.
     ///
     /// `-` means the standard input.
     #[must_use]
@@ -142,7 +143,7 @@ impl Sources {
         sources
     }
 
-    /// Reports paths and files that are not read.
+    /// Reports the unreadable paths and the number of skipped files.
     pub fn tell(&self, report: &mut Report) {
         self.unreadable.iter().for_each(|error| report.failed(error));
         if self.others > 0 {
@@ -153,7 +154,7 @@ impl Sources {
         }
     }
 
-    /// Adds a directory that is a store, and the content of the directory.
+    /// Adds the store in this directory, if any, and the sources among the directory's entries.
     fn dir(&mut self, dir: &Path, depth: usize) {
         let entries = match fs::read_dir(dir) {
             Ok(entries) => entries,
@@ -184,7 +185,7 @@ fn is_log(path: &Path) -> bool {
     name.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.contains(&ending))
 }
 
-/// Compares names so that 9 precedes 10, and a rolled file precedes the current file.
+/// Compares file names so that 9 precedes 10, and rolled files precede the current file.
 pub(super) fn natural(a: &Path, b: &Path) -> Ordering {
     let [mut a, mut b] = [a, b].map(|path| path.as_os_str().as_encoded_bytes());
     loop {

@@ -1,4 +1,4 @@
-//! Storage of the standard input in a temporary file, for repeated reading.
+//! Copies the standard input to a temporary file, so that it can be read repeatedly.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -13,12 +13,12 @@ pub(super) struct Spilled(PathBuf);
 
 impl Drop for Spilled {
     fn drop(&mut self) {
-        // The file may already be deleted.
+        // The file may have been deleted already.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// Replaces the standard input among the sources by a temporary file.
+/// If the standard input is among the sources, replaces it with a temporary copy.
 ///
 /// # Errors
 /// If the file cannot be written.

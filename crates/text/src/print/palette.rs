@@ -1,4 +1,4 @@
-//! The colours of a printed message.
+//! The colours of a message in readable form.
 
 /// The escape sequences around each part of a message, for colour terminals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,14 +9,15 @@ pub struct Palette {
     pub name: &'static str,
     /// The sequence before a value.
     pub value: &'static str,
-    /// The sequence after each part.
+    /// The sequence after each coloured part.
     pub end: &'static str,
 }
 
 impl Palette {
     /// No colours.
     pub const PLAIN: Self = Self { heading: "", name: "", value: "", end: "" };
-    /// ANSI escape sequences (ECMA-48): bold, cyan, yellow.
+    /// The palette for colour terminals: the ANSI escape sequences (ECMA-48) for bold, cyan and
+    /// yellow.
     pub const ANSI: Self =
         Self { heading: "\x1b[1m", name: "\x1b[36m", value: "\x1b[33m", end: "\x1b[0m" };
 }

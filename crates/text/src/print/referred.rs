@@ -1,6 +1,7 @@
-//! Values that refer to another message: RefTagID(371), RefMsgType(372), and Text(58) of a reject.
+//! Explains values that refer to another message: RefTagID(371), RefMsgType(372), and Text(58) of a
+//! reject.
 //!
-//! Tags and message types in these values are written with their names.
+//! Each tag and message type in such a value is printed with its name.
 
 use std::fmt::{self, Write};
 
@@ -8,15 +9,16 @@ use transfix_codec::{Field, Tag, tag, value};
 
 use super::{Names, write_value};
 
-/// Phrases that precede a tag in the texts of common engines.
+/// The phrases before a tag in the reject texts of common engines.
 const TAG_WORDS: [&str; 8] =
     ["tag ", "tag=", "tag (", "Tag ", "Tag=", "field ", "field=", "RefTagID="];
-/// Phrases that precede a MsgType(35).
+/// The phrases before a MsgType(35) in the reject texts of common engines.
 const TYPE_WORDS: [&str; 3] = ["MsgType ", "MsgType=", "MsgType(35)="];
 
-/// Writes a referring value with names; writes nothing and returns false for other values.
+/// Writes a value that refers to another message, with names added. For any other value, writes
+/// nothing and returns false.
 ///
-/// `gap` is written between a name and its number.
+/// `gap` is the separator between a name and its number.
 pub(super) fn write_referred(
     names: Names<'_>,
     field: Field<'_>,
@@ -61,7 +63,8 @@ fn write_type(
     Ok(true)
 }
 
-/// Writes the text, with names before the numbers and types that follow such phrases.
+/// Writes the text, and adds a name before each tag and message type that follows one of the known
+/// phrases.
 fn write_text(names: Names<'_>, text: &str, out: &mut dyn Write) -> fmt::Result {
     let mut rest = text;
     loop {

@@ -1,4 +1,4 @@
-//! Messages printed as plain text.
+//! The output of messages printed without colours.
 
 use proptest::prelude::*;
 use transfix_codec::{CheckSumPolicy, FieldIndex};
@@ -84,7 +84,7 @@ fn what_does_not_fit_is_printed_flat() {
     }
 }
 
-/// Converts the output of [`Shown`] back.
+/// Converts text that [`Shown`] has escaped back to bytes.
 fn unescaped(text: &str) -> Vec<u8> {
     let (mut bytes, mut rest) = (Vec::new(), text);
     while let Some((plain, escaped)) = rest.split_once('\\') {
@@ -135,7 +135,7 @@ fn what_a_reject_speaks_of_has_a_name() {
     }
     let end = format!("  RefTagID=Side(54) RefMsgType=NewOrderSingle(D) Text={text}");
     assert!(line.ends_with(&end), "{line}");
-    // In other messages Text(58) is written unchanged.
+    // In messages that are not rejects, the Text(58) is written unchanged.
     let (tree, _) = printed(b"58=tag 54|", &fix44);
     assert!(tree.contains("    Text (58): tag 54\n"), "{tree}");
 }

@@ -1,11 +1,12 @@
-//! The recorded part of a benchmark's output: exactly the figures of the tables.
+//! Extracts the part of a benchmark's output to record, which is exactly the figures that the
+//! tables show.
 
 use serde_json::{Map, Value, json};
 
-/// Widest line of a record.
+/// The maximum width of a line in a record's file, in characters.
 const COLUMNS: usize = 100;
 
-/// Returns a record in readable form: a value that fits goes on one line.
+/// Returns the text of a record. A value that fits into one line is written on one line.
 pub(super) fn text(value: &Value, indent: usize) -> String {
     let line = value.to_string();
     if indent + line.len() <= COLUMNS {
@@ -28,14 +29,15 @@ pub(super) fn text(value: &Value, indent: usize) -> String {
     format!("{open}\n{}\n{}{close}", items.join(",\n"), " ".repeat(indent))
 }
 
-/// Returns those fields with these names that exist.
+/// Returns an object with those of the named fields that `object` has.
 fn only(object: &Value, names: &[&str]) -> Value {
     let kept =
         names.iter().filter_map(|name| Some(((*name).to_owned(), object.get(name)?.clone())));
     Value::Object(kept.filter(|(_, value)| !value.is_null()).collect::<Map<_, _>>())
 }
 
-/// Applies `kept` to each element; returns `None` without an array.
+/// Returns an array in which `kept` was applied to each element, or `None` if the value is not an
+/// array.
 fn each(array: &Value, kept: impl Fn(&Value) -> Value) -> Option<Value> {
     Some(array.as_array()?.iter().map(kept).collect())
 }
@@ -43,8 +45,9 @@ fn each(array: &Value, kept: impl Fn(&Value) -> Value) -> Option<Value> {
 const FIGURES: [&str; 8] =
     ["n", "min_ns", "mean_ns", "p50_ns", "p95_ns", "p99_ns", "p999_ns", "cpu_ns_per_message"];
 
-/// Returns one run of S1, with peers at both ends. The common client is measured by S4a and S5,
-/// whose figures are not comparable.
+/// Returns the recorded part of a run of S1, in which each engine runs at both ends. Results with
+/// the common client are omitted, because S4a and S5 measure those, and the figures are not
+/// comparable.
 pub(super) fn latency(report: &Value) -> Option<Value> {
     let mut kept = only(report, &["configuration"]);
     kept["engine"] = only(&report["engine"], &FIGURES);
@@ -57,7 +60,7 @@ pub(super) fn latency(report: &Value) -> Option<Value> {
     report["engine"]["p50_ns"].is_u64().then_some(kept)
 }
 
-/// Returns the configurations of S4a or S5, one line each.
+/// Returns the recorded part of S4a or S5, with one line for each configuration.
 pub(super) fn trips(lines: &[Value]) -> Option<Value> {
     lines
         .iter()
@@ -75,7 +78,7 @@ pub(super) fn trips(lines: &[Value]) -> Option<Value> {
         .collect()
 }
 
-/// Returns S3 in one line.
+/// Returns the recorded part of S3 as one line.
 pub(super) fn router(lines: &[Value]) -> Option<Value> {
     let line = lines.first()?;
     let mut kept = only(line, &["modes", "highest", "highest_ratios", "highest_rounds", "not_run"]);
@@ -99,7 +102,7 @@ pub(super) fn router(lines: &[Value]) -> Option<Value> {
     Some(kept)
 }
 
-/// Returns the runs of S2b.
+/// Returns the recorded part of the runs of S2b.
 pub(super) fn hftest(lines: &[Value]) -> Option<Value> {
     let times = ["encode_us", "decode_us", "encode_p50_us", "decode_p50_us"];
     let side = |side: &Value| -> Option<Value> {
@@ -136,22 +139,24 @@ pub(super) fn hftest(lines: &[Value]) -> Option<Value> {
         .collect()
 }
 
-/// Returns the number with three decimals.
+/// Returns the number rounded to three decimals.
 fn rounded(number: &Value) -> Option<Value> {
     Some(Value::from((number.as_f64()? * 1e3).round() / 1e3))
 }
 
-/// Returns the unchanged throughput in one line.
+/// Returns the recorded part of the throughput benchmark, as one line without changes.
 pub(super) fn throughput(lines: &[Value]) -> Option<Value> {
     let line = lines.first()?;
     line["runs"].is_array().then(|| only(line, &["runs", "settings"]))
 }
 
-/// Parses the table of the codec benchmark: operation, engine, fixed, varied.
+/// Adds figures from the output table of the codec benchmark, whose columns are operation, engine,
+/// fixed and varied.
 pub(super) fn codec(rows: &mut [Value], table: &str) -> Result<(), String> {
     for row in rows {
         let operation = row["operation"].as_str().unwrap_or_default().to_owned();
-        // For peers, a prepared message is compared with encoding a message that is already built.
+        // Other engines have no template, so the operation `template` is compared with their
+        // encoding of a message that is already built.
         let of_peers = if operation == "template" { "encode" } else { &operation };
         for line in table.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();

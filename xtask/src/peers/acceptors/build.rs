@@ -1,4 +1,4 @@
-//! The build of each engine's acceptor, and its features.
+//! Builds the acceptor of each engine, and describes its features.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,14 +14,14 @@ const BOTH: &[bool] = &[true, false];
 const DEFAULT: &[&str] = &["default"];
 const DEFAULT_AND_POLLING: &[&str] = &["default", "polling"];
 
-/// The file that marks a complete jar.
+/// Name of a file that marks a completely built jar.
 const BUILT: &str = "built";
 
-/// Maven's options for QuickFIX/J 1.6.3, whose parts have other names.
+/// Maven options for QuickFIX/J 1.6.3, whose modules have other names.
 const QUICKFIXJ_OF_THE_PAGE: &[&str] =
     &["-Dquickfixj.messages=quickfixj-messages-fix42", "-Dslf4j.version=1.7.36"];
 
-/// Returns all engines, each with its start command, or the reason why there is none.
+/// Returns all engines, each with its start command or the reason why it has none.
 pub(super) fn all(folder: &Path) -> Vec<(Engine, Outcome<Vec<String>>)> {
     let mut all = vec![
         quickfix(folder),
@@ -35,7 +35,7 @@ pub(super) fn all(folder: &Path) -> Vec<(Engine, Outcome<Vec<String>>)> {
     all.push(quickfixgo(folder));
     all.push(quickfixn());
     for (_, command) in &mut all {
-        // `pinned` consumes the option `--cpu` and pins the process.
+        // The script `pinned` handles the option `--cpu` and pins the process.
         *command = pinned(folder).and_then(|pinned| {
             let mut words = vec![pinned];
             words.append(command.as_mut().map_err(|error| error.clone())?);
@@ -45,7 +45,7 @@ pub(super) fn all(folder: &Path) -> Vec<(Engine, Outcome<Vec<String>>)> {
     all
 }
 
-/// Returns both engines of the Rust registry, which share one program.
+/// Returns the two engines from crates.io, which share one program.
 fn registry(folder: &Path) -> [(Engine, Outcome<Vec<String>>); 2] {
     let built = target().join("rust_acceptors");
     let program = run(Command::new(env!("CARGO"))
@@ -106,7 +106,7 @@ fn quickfixgo(folder: &Path) -> (Engine, Outcome<Vec<String>>) {
     (engine, command)
 }
 
-/// Returns the entry without a program.
+/// Returns an entry without a start command, because this engine is not built.
 fn quickfixn() -> (Engine, Outcome<Vec<String>>) {
     let engine = Engine {
         name: "QuickFIX/n",
@@ -123,7 +123,7 @@ fn quickfixn() -> (Engine, Outcome<Vec<String>>) {
     (engine, Err(why.to_owned()))
 }
 
-/// Copies the script that pins a process.
+/// Copies the script that pins a process to a CPU. Returns the path of the copy.
 fn pinned(folder: &Path) -> Outcome<String> {
     let to = folder.join("pinned");
     let failed = |error| format!("{}: {error}", to.display());
@@ -132,14 +132,15 @@ fn pinned(folder: &Path) -> Outcome<String> {
     Ok(to.display().to_string())
 }
 
-/// Returns the first line that a program prints; empty if there is none.
+/// Returns the first line that a program prints, or an empty string.
 fn first_line(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     text.unwrap_or_default().lines().next().unwrap_or_default().to_owned()
 }
 
-/// Returns the system's QuickFIX C++, built together with the counterparties.
+/// Returns the QuickFIX C++ engine installed on the system, whose acceptor is built together with
+/// the counterparties.
 fn quickfix(folder: &Path) -> (Engine, Outcome<Vec<String>>) {
     let package = first_line("dpkg-query", &["-W", "-f", "${Version}", "libquickfix-dev"]);
     let version = package.split(['+', '-']).next().unwrap_or_default().to_owned();
@@ -161,7 +162,8 @@ fn quickfix_engine(version: &str, note: &'static str) -> Engine {
     }
 }
 
-/// Builds the version of the published page from the sources in the Python package.
+/// Builds the QuickFIX version of a published benchmark page, from the sources in the Python
+/// package.
 fn quickfix_of_the_page(folder: &Path) -> (Engine, Outcome<Vec<String>>) {
     let version = "1.14.3";
     let note = "sources of the Python package, with the installed QuickFIX's message classes";
@@ -180,7 +182,7 @@ fn quickfix_of_the_page(folder: &Path) -> (Engine, Outcome<Vec<String>>) {
     (quickfix_engine(version, note), built.map_err(|error| format!("{error}; {needs}")))
 }
 
-/// Returns the folder of the C++ sources, downloaded once.
+/// Returns the folder of the C++ sources, which are downloaded only once.
 fn quickfix_sources(folder: &Path, version: &str) -> Outcome<PathBuf> {
     let downloads = folder.join(format!("quickfix-{version}/download"));
     if let Some(sources) = find(&downloads, "C++", 3) {
@@ -188,8 +190,8 @@ fn quickfix_sources(folder: &Path, version: &str) -> Outcome<PathBuf> {
     }
     let failed = |error| format!("{}: {error}", downloads.display());
     fs::create_dir_all(&downloads).map_err(failed)?;
-    // The package's setup script is for Python 2: pip fails after unpacking the sources, and
-    // `--no-clean` keeps them.
+    // The setup script of the package is for Python 2, so pip fails after unpacking the sources.
+    // `--no-clean` keeps the sources.
     let output = Command::new("python3")
         .args(["-m", "pip", "download", "--no-clean", "--no-deps", "--no-binary", ":all:", "-d"])
         .arg(&downloads)
@@ -203,7 +205,7 @@ fn quickfix_sources(folder: &Path, version: &str) -> Outcome<PathBuf> {
     })
 }
 
-/// Finds a folder of this name, up to `levels` levels below.
+/// Finds a folder with this name, at most `levels` levels below `folder`.
 fn find(folder: &Path, name: &str, levels: usize) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
     entries.filter(|path| path.is_dir()).find_map(|path| {
@@ -232,7 +234,7 @@ fn quickfixj(folder: &Path, version: &str, options: &[&str]) -> (Engine, Outcome
     (engine, command)
 }
 
-/// Returns the command of QuickFIX/J as a counterparty that runs a settings file.
+/// Returns the command that runs QuickFIX/J as a counterparty with a settings file.
 pub(in crate::peers) fn quickfixj_peer(folder: &Path) -> Outcome<Vec<String>> {
     let (_, command) = quickfixj(folder, "3.0.0", &[]);
     let jar = command?.pop().unwrap_or_default();
@@ -257,7 +259,8 @@ fn artio(folder: &Path) -> (Engine, Outcome<Vec<String>>) {
     (engine, command)
 }
 
-/// Writes the dictionary without our own element for conditions, which Artio reads as a field.
+/// Writes the dictionary without the Transfix element for conditions, which Artio would read as a
+/// field.
 fn artio_dictionary(folder: &Path) -> Outcome<PathBuf> {
     let from = root().join("dictionaries/FIX42.xml");
     let to = folder.join("artio-FIX42.xml");
@@ -268,7 +271,7 @@ fn artio_dictionary(folder: &Path) -> Outcome<PathBuf> {
     if fs::read_to_string(&to).is_ok_and(|found| found == text) {
         return Ok(to);
     }
-    // Removes an old codec, because it must be rebuilt.
+    // Removing the marker forces a rebuild of the codec, because the dictionary has changed.
     let _ = fs::remove_file(folder.join("artio").join(BUILT));
     fs::write(&to, text).map_err(|error| failed(&to, error))?;
     Ok(to)
@@ -288,8 +291,8 @@ fn philadelphia(folder: &Path) -> (Engine, Outcome<Vec<String>>) {
     (engine, maven("philadelphia.xml", &[], &folder.join("philadelphia")))
 }
 
-/// Builds the jar of a project file, and returns its start command. Maven would rebuild the jar
-/// each time, so the file `built` records the options.
+/// Builds the jar of a Maven project, and returns its start command. The file `built` records the
+/// options, because Maven would otherwise rebuild the jar each time.
 fn maven(project: &str, options: &[&str], out: &Path) -> Outcome<Vec<String>> {
     let sources = root().join("bench/peers/java");
     let jar = out.join("acceptor.jar").display().to_string();
@@ -310,7 +313,7 @@ fn maven(project: &str, options: &[&str], out: &Path) -> Outcome<Vec<String>> {
     Ok(command)
 }
 
-/// Returns true if a file is newer than these paths and the contents of these folders.
+/// Returns true if the file is newer than all of these paths, including the content of folders.
 fn is_newer(file: &Path, than: &[PathBuf]) -> bool {
     let changed = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
     let made = changed(file);

@@ -1,6 +1,8 @@
-//! Proves what the manifest claims of an acceptor: every combination is started and tested.
+//! Tests the claims of the manifest: every claimed combination of an acceptor is started and
+//! tested.
 //!
-//! **Invariant:** a false claim fails; every wait has a deadline; no child outlives its case.
+//! **Invariant:** a false claim fails the test; every wait has a deadline; no child process
+//! outlives its case.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -17,31 +19,32 @@ use super::super::process::now as instant;
 use super::super::{Outcome, root, say};
 use super::session::{Session, now};
 
-/// Time limit for an acceptor to listen, and to end. A Java virtual machine needs seconds beside
-/// other work.
+/// Time limit for an acceptor to listen, and to end. A Java virtual machine needs several seconds
+/// on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Number of orders sent one after another, and then again all at once.
+/// Number of orders that are sent one after another; as many are then sent all at once.
 const ORDERS: usize = 50;
 
-/// Number of sessions in the test with many sessions.
+/// The number of sessions in the test `serves_many`.
 const SESSIONS: usize = 300;
 
-/// Header and trailer fields that an echo may change.
+/// Header and trailer fields that may differ in a message that the acceptor echoes.
 const OWN: [u32; 8] = [8, 9, 10, 34, 35, 49, 52, 56];
 
-/// One combination of an acceptor's claims.
+/// A combination of features that the manifest claims for an acceptor.
 struct Case {
     store: String,
     validate: bool,
     answer: String,
     mode: String,
-    /// True if the store keeps messages for resends.
+    /// True if the acceptor's store keeps messages for resends.
     resends: bool,
     folder: PathBuf,
 }
 
-/// Proves the engines whose line contains `only`. Files of the runs go to `folder`.
+/// Tests the combinations whose description contains `only`. Files of the runs are written to
+/// `folder`.
 pub(super) fn prove(manifest: &Value, folder: &Path, only: &str) -> Outcome<()> {
     let (mut proved, mut failed) = (0, Vec::new());
     for engine in manifest.as_array().ok_or("the manifest is no array")? {
@@ -119,7 +122,7 @@ impl Case {
         format!("store {}, validate {validate}, {}, {}", self.store, self.answer, self.mode)
     }
 
-    /// Plays one run. The returned text is shown after `ok`.
+    /// Runs the case. Returns a text to be shown after `ok`.
     fn run(&self, command: &[String]) -> Outcome<String> {
         fresh(&self.folder)?;
         let store = self.folder.join("store");
@@ -165,7 +168,7 @@ impl Case {
         Ok(took[ORDERS / 2])
     }
 
-    /// Sends orders at once, and checks the answer of each.
+    /// Sends all orders at once, and checks the answer to each order.
     fn ask(&self, session: &mut Session, ids: &[String]) -> Outcome<()> {
         let bodies: Vec<String> = ids.iter().map(|id| order(id, '0')).collect();
         let orders: Vec<_> = bodies.iter().map(|body| ("D", body.clone())).collect();
@@ -187,8 +190,8 @@ impl Case {
         check_report(answer, id)
     }
 
-    /// Sends a TimeInForce(59) that FIX 4.2 does not have: rejected with validation, answered
-    /// without.
+    /// Sends a TimeInForce(59) value that FIX 4.2 does not define. The acceptor must reject it with
+    /// validation, and answer it without validation.
     fn ask_wrongly(&self, session: &mut Session) -> Outcome<()> {
         let body = order("wrong", 'Z');
         session.send(&[("D", body.clone())])?;
@@ -205,8 +208,8 @@ impl Case {
         Err(format!("with validation, TimeInForce(59) = Z was answered by {answer}"))
     }
 
-    /// Checks that a file store keeps its messages in its folder, and that without a file store the
-    /// folder has none.
+    /// Checks that a file store keeps the messages in its folder. Without a file store, the folder
+    /// must contain no messages.
     fn stored(&self) -> Outcome<()> {
         let last = format!("\x0111=B{}\x01", ORDERS - 1);
         let found = holds(&self.folder, last.as_bytes())?;
@@ -218,7 +221,8 @@ impl Case {
     }
 }
 
-/// Checks that the first two answers, right after the Logon(A), are resent unchanged.
+/// Requests a resend of the first two answers after the Logon(A), and checks that they are resent
+/// unchanged.
 fn ask_again(session: &mut Session) -> Outcome<()> {
     session.send(&[("2", "7=2|16=3|".to_owned())])?;
     for (seq, id) in [(2, "A0"), (3, "A1")] {
@@ -230,9 +234,9 @@ fn ask_again(session: &mut Session) -> Outcome<()> {
     Ok(())
 }
 
-/// Checks the report for an order of [`order`].
+/// Checks the ExecutionReport(8) for an order that [`order`] returned.
 fn check_report(answer: &Message, id: &str) -> Outcome<()> {
-    // ExecTransType(20) New, ExecType(150) New, OrdStatus(39) New.
+    // The report must have ExecTransType(20) New, ExecType(150) New and OrdStatus(39) New.
     for (tag, value) in
         [(35, "8"), (11, id), (55, "EU"), (54, "1"), (20, "0"), (150, "0"), (39, "0")]
     {
@@ -240,14 +244,16 @@ fn check_report(answer: &Message, id: &str) -> Outcome<()> {
             return Err(format!("{tag} is not {value}"));
         }
     }
-    // Price, OrderQty, LeavesQty, CumQty and AvgPx, whose zeros each engine formats differently.
+    // Price(44), OrderQty(38), LeavesQty(151), CumQty(14) and AvgPx(6) are compared as numbers,
+    // because each engine formats zeros differently.
     for (tag, value) in [(44, 30.0), (38, 5.0), (151, 5.0), (14, 0.0), (6, 0.0)] {
         let found = answer.value(tag).and_then(|text| text.parse().ok());
         if found != Some(value) {
             return Err(format!("{tag} is not {value}"));
         }
     }
-    // ExecID, OrderID and TransactTime are chosen by the acceptor.
+    // The acceptor chooses ExecID(17), OrderID(37) and TransactTime(60), so only their presence is
+    // checked.
     for tag in [17, 37, 60] {
         if answer.value(tag).is_none_or(str::is_empty) {
             return Err(format!("no {tag}"));
@@ -268,7 +274,7 @@ fn fresh(folder: &Path) -> Outcome<()> {
     fs::create_dir_all(folder).map_err(failed)
 }
 
-/// Returns true if a file in or below the folder contains these bytes.
+/// Returns true if a file in the folder or its subfolders contains these bytes.
 fn holds(folder: &Path, wanted: &[u8]) -> Outcome<bool> {
     let failed = |error| format!("{}: {error}", folder.display());
     for entry in fs::read_dir(folder).map_err(failed)? {
@@ -286,7 +292,8 @@ fn holds(folder: &Path, wanted: &[u8]) -> Outcome<bool> {
     Ok(false)
 }
 
-/// Checks that an unknown option and invalid values give exit code 2 with a message.
+/// Checks that the acceptor exits with code 2 and a message if an option is unknown or a value
+/// invalid.
 fn refuses(command: &[String]) -> Outcome<()> {
     for wrong in [["--colour", "red"], ["--answer", "maybe"], ["--sessions", "many"]] {
         let output = started(command)
@@ -301,8 +308,8 @@ fn refuses(command: &[String]) -> Outcome<()> {
     Ok(())
 }
 
-/// Checks that with `--cpu 0` each thread runs on that CPU only, and that each of many sessions is
-/// served.
+/// Checks that the acceptor serves many sessions, and that `--cpu 0` pins each of its threads to
+/// that CPU.
 fn serves_many(command: &[String], folder: &Path) -> Outcome<String> {
     let folder = folder.join("acceptor-many");
     fresh(&folder)?;
@@ -330,7 +337,7 @@ fn log_on_many(address: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// A listening acceptor.
+/// A running acceptor that listens.
 struct Running {
     child: Child,
     lines: Receiver<String>,
@@ -352,7 +359,7 @@ impl Running {
             .map_err(failed)?;
         let stdout = child.stdout.take().ok_or("no standard output")?;
         let (sender, lines) = mpsc::channel();
-        // This thread ends with the process, which closes its output.
+        // This thread ends when the process ends and thereby closes its output.
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if sender.send(line).is_err() {
@@ -372,7 +379,7 @@ impl Running {
     fn is_pinned(&self) -> Outcome<()> {
         let tasks = format!("/proc/{}/task", self.child.id());
         for task in fs::read_dir(&tasks).map_err(|error| format!("{tasks}: {error}"))?.flatten() {
-            // A thread may end before its status is read.
+            // A thread that ends before its status is read is skipped.
             let Ok(status) = fs::read_to_string(task.path().join("status")) else { continue };
             if !status.lines().any(|line| line == "Cpus_allowed_list:\t0") {
                 return Err("a thread is not pinned".to_owned());
@@ -381,11 +388,11 @@ impl Running {
         Ok(())
     }
 
-    /// Closes its standard input, and waits for exit code 0.
+    /// Closes the acceptor's standard input, and waits for exit code 0.
     fn end(mut self) -> Outcome<()> {
         drop(self.child.stdin.take());
         let deadline = instant() + PATIENCE;
-        // The output closes when the process has ended.
+        // This loop ends when the process has ended, because its output is then closed.
         while self.lines.recv_timeout(deadline.saturating_duration_since(instant())).is_ok() {}
         match self.child.try_wait() {
             Ok(Some(status)) if status.success() => Ok(()),
@@ -398,7 +405,7 @@ impl Running {
         }
     }
 
-    /// Returns the failure with the acceptor's standard error.
+    /// Returns the failure together with the acceptor's standard error output.
     fn failure(&self, what: &str) -> String {
         let said = fs::read_to_string(&self.errors).unwrap_or_default();
         let tail: Vec<&str> = said.lines().rev().take(12).collect();
@@ -408,7 +415,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Fails only if the process has ended already.
+        // `kill` fails only if the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

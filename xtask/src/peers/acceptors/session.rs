@@ -1,7 +1,7 @@
-//! The client side of one session over a plain socket: writes frames, and reads whole ones.
+//! The client side of a session over a plain socket, which writes and reads whole messages.
 //!
 //! **Invariant:** a message is returned only if its BodyLength(9), CheckSum(10), CompIDs and
-//! MsgSeqNum(34) are right.
+//! MsgSeqNum(34) are correct.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,21 +10,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::super::Outcome;
 use super::super::message::Message;
 
-/// Time limit for any message.
+/// Time limit for the arrival of a message.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A session of FIX.4.2 with the acceptor `VENUE`.
+/// A FIX 4.2 session with the acceptor, whose CompID is `VENUE`.
 pub(super) struct Session {
     socket: TcpStream,
     name: String,
     next_num_out: u64,
     next_num_in: u64,
-    /// Received bytes that are not yet parsed.
+    /// Received bytes that have not been parsed yet.
     input: Vec<u8>,
 }
 
 impl Session {
-    /// Connects and exchanges Logon(A), with a HeartBtInt(108) that is no engine's default.
+    /// Connects and exchanges Logon(A) messages. The HeartBtInt(108) differs from the default of
+    /// every engine.
     pub(super) fn log_on(address: &str, name: &str) -> Outcome<Self> {
         let failed = |error: std::io::Error| format!("{address}: {error}");
         let socket = TcpStream::connect(address).map_err(failed)?;
@@ -40,12 +41,12 @@ impl Session {
         Ok(session)
     }
 
-    /// Returns the MsgSeqNum(34) of the last sent message.
+    /// Returns the MsgSeqNum(34) of the message that was sent last.
     pub(super) fn last_num_out(&self) -> u64 {
         self.next_num_out - 1
     }
 
-    /// Sends messages, given as MsgType(35) and body, in one write.
+    /// Sends messages in a single write. Each message is given by its MsgType(35) and its body.
     pub(super) fn send(&mut self, messages: &[(&str, String)]) -> Outcome<()> {
         let mut bytes = Vec::new();
         for (msg_type, body) in messages {
@@ -55,14 +56,14 @@ impl Session {
         self.socket.write_all(&bytes).map_err(|error| format!("{}: {error}", self.name))
     }
 
-    /// Returns the next message; fails if the message is invalid.
+    /// Returns the next message, or an error if the message is invalid.
     pub(super) fn receive(&mut self) -> Outcome<Message> {
         let message = self.receive_numbered(self.next_num_in)?;
         self.next_num_in += 1;
         Ok(message)
     }
 
-    /// Returns the next message, which must have the number `seq`.
+    /// Returns the next message, whose MsgSeqNum(34) must be `seq`.
     pub(super) fn receive_numbered(&mut self, seq: u64) -> Outcome<Message> {
         let mut buffer = [0; 4096];
         let text = loop {
@@ -92,7 +93,7 @@ impl Session {
     }
 }
 
-/// Returns a message to the venue; `|` is the delimiter.
+/// Returns a message to `VENUE`. The body is given with `|` as delimiter.
 fn frame(msg_type: &str, name: &str, seq: u64, time: &str, body: &str) -> Vec<u8> {
     let rest = format!("35={msg_type}|49={name}|56=VENUE|34={seq}|52={time}|{body}");
     let text = format!("8=FIX.4.2|9={}|{rest}", rest.len()).replace('|', "\x01");
@@ -103,7 +104,8 @@ fn check_sum(bytes: &[u8]) -> String {
     format!("{:03}", bytes.iter().map(|byte| u32::from(*byte)).sum::<u32>() % 256)
 }
 
-/// Returns the length of the frame at the beginning; `None` if its BodyLength(9) is incomplete.
+/// Returns the length of the message at the beginning; `None` if BodyLength(9) has not arrived
+/// completely.
 fn length(bytes: &[u8]) -> Outcome<Option<usize>> {
     let mut fields = bytes.splitn(3, |byte| *byte == 1);
     let (Some(begin), Some(body), Some(_)) = (fields.next(), fields.next(), fields.next()) else {
@@ -116,7 +118,7 @@ fn length(bytes: &[u8]) -> Outcome<Option<usize>> {
     Ok(Some(begin.len() + body.len() + 2 + length + "10=000|".len()))
 }
 
-/// Returns the current time in FIX form, with milliseconds.
+/// Returns the current time in the format of SendingTime(52), with milliseconds.
 #[expect(clippy::disallowed_methods, reason = "another engine compares it with its own clock")]
 pub(super) fn now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -125,8 +127,8 @@ pub(super) fn now() -> String {
 
 fn timestamp(ms: u64) -> String {
     let (days, of_day) = (ms / 86_400_000, ms % 86_400_000);
-    // Years start in March, so that the leap day comes last. 719,468 days before 1970 a 400-year
-    // cycle of 146,097 days began.
+    // Years start in March, so that the leap day is the last day of a year. The addition shifts the
+    // origin to the start of a 400-year cycle of 146,097 days, 719,468 days before 1970.
     let days = days + 719_468;
     let (cycle, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

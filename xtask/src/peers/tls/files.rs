@@ -1,4 +1,5 @@
-//! Authorities, certificates and key stores, created by `openssl` and `keytool`.
+//! Certificate authorities, certificates and key stores for the tests, created by `openssl` and
+//! `keytool`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,22 +7,22 @@ use std::process::Command;
 
 use crate::peers::Outcome;
 
-/// The password of all stores.
+/// The password of all key stores.
 pub(super) const PASSWORD: &str = "changeit";
 
-/// All files of a run.
+/// The certificate files of a test run.
 pub(super) struct Files {
     dir: PathBuf,
 }
 
 impl Files {
-    /// Creates an authority with certificates of a venue and a client, and another authority of the
-    /// same name with a stranger's certificate: in PEM, and as key stores.
+    /// Creates an authority that certifies a venue and a client, and another authority of the same
+    /// name that certifies a stranger. All files exist in PEM form and as key stores.
     pub(super) fn make(dir: &Path) -> Outcome<Self> {
         fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
         let files = Self { dir: dir.to_owned() };
-        // The authorities differ only in the key. If a peer trusts no authority of the right name,
-        // Java presents no certificate at all.
+        // The authorities have the same name and differ only in the key. Java would present no
+        // certificate to a peer that trusts no authority of this name.
         for authority in ["ca", "other"] {
             files.run(&format!(
                 "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
@@ -69,7 +70,7 @@ impl Files {
         self.dir.join(format!("{name}.{end}"))
     }
 
-    /// Copies the stores of an owner and of the authority to a session's folder.
+    /// Copies the key stores of the owner and of the authority to a session's folder.
     pub(super) fn copy_stores(&self, owner: &str, to: &Path) -> Outcome<(PathBuf, PathBuf)> {
         let copy = |name: &str| {
             let (from, to) = (self.pem(name, "jks"), to.join(format!("{name}.jks")));
@@ -80,7 +81,7 @@ impl Files {
     }
 }
 
-/// Runs a command of a report, and enters the password that it asks for.
+/// Runs a command from a migration report, and enters the password that the command asks for.
 pub(super) fn obey(command: &str) -> Outcome<()> {
     let stores = format!(
         "keytool -importkeystore -noprompt -srcstorepass {PASSWORD} -deststorepass {PASSWORD}"

@@ -1,4 +1,4 @@
-//! `openssl s_client` and `openssl s_server` as counterparties with scripted FIX messages.
+//! `openssl s_client` and `openssl s_server` as counterparties that send scripted FIX messages.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use super::files::Files;
 use super::{Wrong, logged, start_ours};
 use crate::peers::{Outcome, play};
 
-/// A session with `openssl`.
+/// A test session between Transfix and `openssl`.
 pub(super) struct Case<'c> {
     pub(super) ours: &'c str,
     pub(super) files: &'c Files,
@@ -18,7 +18,7 @@ pub(super) struct Case<'c> {
 }
 
 impl Case<'_> {
-    /// Tests openssl as the client.
+    /// Tests `openssl s_client` as the initiator. Returns a result text.
     pub(super) fn client(&self) -> Outcome<String> {
         let port = play::free_port()?;
         let owner = if self.wrong == Wrong::Ours { "stranger" } else { "venue" };
@@ -43,7 +43,7 @@ impl Case<'_> {
         Ok("Logon(A), TestRequest(1), Logout(5)".to_owned())
     }
 
-    /// Tests openssl as the server.
+    /// Tests `openssl s_server` as the acceptor. Returns a result text.
     pub(super) fn server(&self) -> Outcome<String> {
         let port = play::free_port()?;
         let owner = if self.wrong == Wrong::Theirs { "stranger" } else { "venue" };
@@ -128,7 +128,7 @@ impl Openssl {
         Ok(Self { child, input, output, read: Vec::new() })
     }
 
-    /// Writes a message; `rest` has bars between its fields.
+    /// Writes a message; `rest` contains the fields after the header, separated by `|`.
     fn say(
         &mut self,
         msg_type: &str,
@@ -143,13 +143,13 @@ impl Openssl {
             .replace('|', "\x01");
         let text = format!("8=FIX.4.4\x019={}\x01{body}", body.len());
         let sum = text.bytes().fold(0_u8, u8::wrapping_add);
-        // A refused openssl has ended already.
+        // Errors are ignored, because an openssl whose certificate was refused has already ended.
         let _ = write!(self.input, "{text}10={sum:03}\x01").and_then(|()| self.input.flush());
         Ok(())
     }
 
-    /// Reads until a message of this type is complete. The other side closes on a failure, and our
-    /// own side has a shorter deadline.
+    /// Reads until a message of this type is complete. This read needs no deadline: Transfix closes
+    /// the connection after a failure or its own shorter deadline.
     fn expect(&mut self, msg_type: &str) -> Outcome<()> {
         let wanted = format!("\x0135={msg_type}\x01");
         loop {
@@ -168,7 +168,7 @@ impl Openssl {
         }
     }
 
-    /// Reads until the connection ends; no message may arrive.
+    /// Reads until the connection ends; fails if a message arrives.
     fn ended(&mut self) -> Outcome<()> {
         let mut rest = Vec::new();
         let _ = self.output.read_to_end(&mut rest);
@@ -179,7 +179,7 @@ impl Openssl {
 
 impl Drop for Openssl {
     fn drop(&mut self) {
-        // The process may have ended already.
+        // The process may have ended already, so the error is ignored.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! The client's session: its engine, its events, and the sending of orders.
+//! The FIX session of the client: starts the engine, reports its events, and sends orders.
 
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,20 +20,20 @@ use super::Args;
 
 /// Time limit for the answer to our Logout(5), in nanoseconds.
 const LOGOUT_NS: u64 = 5_000_000_000;
-/// Interval between connection attempts.
+/// Interval between two connection attempts.
 const RECONNECT: Duration = Duration::from_millis(100);
 
-/// The state of the application.
+/// The values that the application records for the session's owner.
 #[derive(Default)]
 struct Seen {
     book: Book,
-    /// Events to report, in order.
+    /// Session events that are not yet printed, in order.
     events: Vec<Event>,
 }
 
 enum Event {
     LoggedOn,
-    /// The reason of the end.
+    /// The connection ended, for this reason.
     Ended(String),
 }
 
@@ -74,24 +74,24 @@ impl Application for Listener {
     }
 }
 
-/// One session, polled by its owner's thread.
+/// The client's session, polled by the thread that owns it.
 pub(super) struct Session {
     engine: Option<Engine>,
     handle: SessionHandle,
     seen: Arc<Mutex<Seen>>,
     batch: Batch,
-    /// Total time for writing the fields of orders.
+    /// Total nanoseconds spent writing the fields of orders.
     fields_ns: u64,
     fields_of: u64,
     address: String,
     is_reliable: bool,
     patience_ns: u64,
-    /// Reports at the last check, and the time of the last progress.
+    /// Number of reports at the last check of the timeout, and the time of the last progress.
     reports: u64,
     moved_ns: u64,
-    /// True if the session was logged on, and neither side has logged out.
+    /// True if the session has logged on, and neither side has logged out.
     is_wanted: bool,
-    /// True after we began to log out.
+    /// True after the client began to log out.
     logs_out: bool,
 }
 
@@ -110,7 +110,8 @@ fn settings(args: &Args) -> SessionSettings {
 impl Session {
     pub(super) fn start(args: &Args) -> Result<Self, String> {
         let address = args.address.clone();
-        // The engine would retry forever, and report the reason only in its log.
+        // A first connection is tried here, because the engine would retry forever and report the
+        // reason only in its log.
         if let Err(why) = TcpStream::connect(&address) {
             let advice = "start it by `transfix bench hftest server`";
             return Err(format!("no server at {address}: {why}; {advice}"));
@@ -125,7 +126,7 @@ impl Session {
         });
         let engine = engine.map_err(|error| error.to_string())?;
         let handle = engine.session(&id).ok_or("no session")?;
-        // The server may have the numbers of another client.
+        // The server may still have the sequence numbers of another client.
         handle.operate(&Action::ResetAtNextLogon {}).map_err(|why| why.to_string())?;
         say(match args.valid {
             true => "Reports are validated by FIX 4.2",
@@ -176,12 +177,12 @@ impl Session {
         self.is_wanted
     }
 
-    /// Restarts the timeout.
+    /// Restarts the timeout for reports.
     pub(super) fn be_patient(&mut self) {
         self.moved_ns = monotonic_ns();
     }
 
-    /// Returns an error after the timeout without progress.
+    /// Returns an error if no report has arrived within the timeout.
     pub(super) fn check_patience(&mut self) -> Result<(), String> {
         let reports = self.counts().reports;
         if std::mem::replace(&mut self.reports, reports) != reports {
@@ -195,13 +196,13 @@ impl Session {
         Err(format!("{what} for {seconds} s; {}", self.unanswered()))
     }
 
-    /// Returns a text with the number of unanswered orders.
+    /// Returns a text with the number of orders without reports.
     fn unanswered(&self) -> String {
         let Counts { orders, open, .. } = self.counts();
         format!("{open} of {orders} orders sent have not all their reports")
     }
 
-    /// Lets the engine read once. Returns true if anything happened.
+    /// Lets the engine read once. Returns true if the engine did any work.
     pub(super) fn read(&mut self) -> bool {
         self.engine.as_mut().is_some_and(Engine::poll)
     }
@@ -220,7 +221,7 @@ impl Session {
         self.tell()
     }
 
-    /// Sends orders. Returns the number of accepted ones.
+    /// Sends orders, and returns the number of accepted orders.
     pub(super) fn send<'o>(
         &mut self,
         orders: impl Iterator<Item = &'o Order> + Clone,
@@ -241,14 +242,15 @@ impl Session {
         orders.take(sent.sent.len()).for_each(|order| seen.book.sent(order));
         drop(seen);
         match sent.refused {
-            // The server reads too slowly; or the connection broke, which is reported separately.
+            // The orders are tried again later: the server reads too slowly, or the connection was
+            // lost, which an event reports.
             None | Some(SendError::WouldBlock { .. } | SendError::NotLoggedOn) => {}
             Some(why) => return Err(format!("an order cannot be sent: {why}")),
         }
         Ok(sent.sent.len())
     }
 
-    /// Reports the events.
+    /// Prints the recorded events of the session.
     pub(super) fn tell(&mut self) -> Result<(), String> {
         let events = std::mem::take(&mut self.seen().events);
         for event in events {
@@ -281,7 +283,7 @@ impl Session {
         Ok(())
     }
 
-    /// Logs out, and waits for the answer.
+    /// Logs out, and waits for the server's Logout(5).
     pub(super) fn log_out(&mut self) -> Result<(), String> {
         (self.is_wanted, self.logs_out) = (false, true);
         self.handle

@@ -1,7 +1,7 @@
-//! Actions of `transfix admin do` with their arguments. A wrong call is refused before a request is
-//! sent, with an error in terms of the command line.
+//! The actions of `transfix admin do` with their arguments. A wrong call is refused before a
+//! request is sent, with an error that names the arguments of the command line.
 //!
-//! Invariant: the actions equal the actions of [`transfix::Action`]; a test compares the two lists.
+//! Invariant: the actions equal those of [`transfix::Action`]; a test compares the two lists.
 
 use serde_json::{Map, Value};
 use transfix_dictionary::nearest;
@@ -15,7 +15,7 @@ enum Form {
     Text,
 }
 
-/// An argument: its name, the type of its value, and whether the action requires it.
+/// An argument of an action: its name, the type of its value, and whether it is required.
 type Argument = (&'static str, Form, bool);
 
 const ACTIONS: &[(&str, &[Argument])] = &[
@@ -45,7 +45,7 @@ fn shown(&(name, form, _): &Argument) -> String {
     }
 }
 
-/// Returns the action with its arguments as JSON.
+/// Returns the action and its arguments as a JSON object.
 ///
 /// # Errors
 /// Returns an error that names the wrong, unknown or missing argument.
@@ -103,8 +103,7 @@ mod tests {
         serde_json::from_value(Value::Object(object.clone())).map_err(|error| error.to_string())
     }
 
-    /// Checks that the engine accepts these actions, requires the same arguments, and has no other
-    /// actions.
+    /// The engine accepts these actions, requires the same arguments, and has no other actions.
     #[test]
     fn the_actions_are_those_of_the_engine() {
         for (action, known) in ACTIONS {
@@ -166,7 +165,7 @@ mod tests {
             let why = checked(action, &values).unwrap_err();
             assert!(why.starts_with(expected), "{why}");
         }
-        // Only an argument of type text may contain digits as text.
+        // The value of a text argument stays a JSON string even if it consists of digits.
         let test = checked("test_request", &["id=5".to_owned()]).unwrap();
         assert_eq!(test["id"], "5");
     }

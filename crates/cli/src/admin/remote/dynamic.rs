@@ -51,7 +51,7 @@ Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
 pub(crate) struct Remove {
     /// The session's identity.
     id: String,
-    /// Text(58) of our Logout(5).
+    /// Text(58) of the Logout(5) that the engine sends.
     #[arg(long, default_value = "")]
     text: String,
     /// The session's identity again, as a confirmation.

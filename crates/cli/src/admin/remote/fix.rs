@@ -1,4 +1,4 @@
-//! Administration over FIX: the supported verbs, and any command as XML.
+//! Performs verbs of `transfix admin` over FIX, and sends any command as XML.
 
 use std::fs;
 use std::io::{IsTerminal as _, stdin};
@@ -14,7 +14,7 @@ use crate::admin::shown;
 use crate::foreign;
 use crate::password;
 
-/// Where the administration over FIX is, and who logs on.
+/// The options that select the administration over FIX and its user.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct FixTo {
     /// Use the administration over FIX at this address, instead of HTTP.
@@ -34,7 +34,7 @@ pub(crate) struct FixTo {
     begin_string: String,
 }
 
-/// Runs a verb over FIX.
+/// Performs a verb of `transfix admin` over FIX.
 pub(super) fn run(verb: &Verb, fix: &FixTo) -> Answer {
     let address = fix.fix.as_deref().unwrap_or_default();
     let absent = |name: &str| {
@@ -84,7 +84,7 @@ pub(super) fn run(verb: &Verb, fix: &FixTo) -> Answer {
 
 const SNAPSHOT: &str = "<SessionsSnapshot><View>STATUS_PARAMS_STAT</View></SessionsSnapshot>";
 
-/// Members of a session that no command over FIX reports.
+/// Members of a session's JSON that only HTTP reports; over FIX they are null.
 const HTTP_ALONE: &[&str] = &[
     "silent_ms",
     "holds_sending",
@@ -115,7 +115,7 @@ const COUNTERS_OF_HTTP_ALONE: &[&str] = &[
     "disconnects",
 ];
 
-/// A session with the administration.
+/// A session with the administration over FIX.
 struct FixConnection(FixClient);
 
 impl FixConnection {
@@ -142,12 +142,12 @@ impl FixConnection {
         FixClient::log_on(&login).map(Self).map_err(Failure::Other)
     }
 
-    /// Sends a command and returns the answer, even a refusal.
+    /// Sends a command and returns the answer, even if it is a refusal.
     fn raw(&mut self, xml: &str) -> Result<String, Failure> {
         self.0.ask(xml, ANSWER_MAX).map_err(Failure::Other)
     }
 
-    /// Sends a command and returns the answer if the command succeeded.
+    /// Sends a command and returns the answer; a refusal is an error.
     fn ask(&mut self, xml: &str) -> Answer {
         let answer = self.raw(xml)?;
         let document = read(&answer)?;
@@ -189,7 +189,7 @@ fn said(answer: &str) -> Answer {
     Ok(format!("{}\n", text(document.root_element(), "Description").unwrap_or("done")))
 }
 
-/// Returns the sessions of a snapshot as JSON, with the same members as over HTTP.
+/// Converts the sessions in an answer to JSON, with the same members as over HTTP.
 fn sessions(answer: &str) -> Result<Vec<Value>, Failure> {
     let document = read(answer)?;
     let all = document.descendants().filter(|node| node.has_tag_name("Session"));
@@ -205,12 +205,12 @@ fn version(node: Node<'_, '_>) -> String {
     }
 }
 
-/// Returns the text of the first element of this name, at any depth.
+/// Returns the text of the first element `name` below `node`, at any depth.
 fn find<'a>(node: Node<'a, 'a>, name: &str) -> Option<&'a str> {
     node.descendants().find(|one| one.has_tag_name(name))?.text()
 }
 
-/// Returns `host:port` of the remote side.
+/// Returns the remote address of a session as `host:port`.
 fn other_end(params: Node<'_, '_>) -> Option<String> {
     let (host, port) = (text(params, "RemoteHost")?, text(params, "RemotePort")?);
     Some(match host.contains(':') {
@@ -219,7 +219,7 @@ fn other_end(params: Node<'_, '_>) -> Option<String> {
     })
 }
 
-/// Returns one session as JSON. Members without a value in the answer are null, so that programs
+/// Converts one session to JSON. Members without a value in the answer are null, so that programs
 /// read the same members over HTTP and FIX.
 fn session(node: Node<'_, '_>) -> Value {
     let of = |part: &str, name: &str| find(child(node, part)?, name);
@@ -270,7 +270,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Returns the XML of an action.
+/// Returns the XML command for an action.
 fn command(args: &Do) -> Answer {
     actions::object(args)?;
     let value = |name: &str| {

@@ -1,4 +1,4 @@
-//! Requests to a running engine over HTTP, and their answers.
+//! Sends requests to a running engine over HTTP, and reads the answers.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,14 +14,14 @@ use ureq::{Agent, Body};
 use crate::foreign;
 use crate::input::failed;
 
-/// Maximum time for an answer of the engine.
+/// Time limit for an answer of the engine.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(90);
 
-/// Remedy for a missing or unknown token.
+/// Remedy in the error for a missing or unknown token.
 const TOKEN: &str = "give a token with --token-file FILE or in TRANSFIX_ADMIN_TOKEN; `transfix \
                      admin token add NAME --role ROLE` makes a token";
 
-/// Where the engine is, and who asks.
+/// The options that select the engine and identify the user.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct To {
     /// URL of the engine's administration.
@@ -42,7 +42,7 @@ pub(crate) struct To {
     pub(super) json: bool,
 }
 
-/// Reason for a missing answer: a usage error or another failure.
+/// The reason why a command failed: a usage error or another failure.
 pub(crate) enum Failure {
     Usage(String),
     Other(String),
@@ -69,11 +69,11 @@ impl Failure {
     }
 }
 
-/// Text of an answer.
+/// The text to print, or the reason why the command failed.
 pub(super) type Answer = Result<String, Failure>;
 
 impl To {
-    /// Returns all sessions.
+    /// Requests all sessions from the engine.
     pub(crate) fn sessions(&self) -> Result<Vec<Value>, Failure> {
         let mut answer = self.json("GET", "/api/sessions", None)?;
         match answer["sessions"].take() {
@@ -91,12 +91,12 @@ impl To {
         text.map_err(|error| self.unreached(&error))
     }
 
-    /// Returns one session with its latency.
+    /// Requests one session with its latency from the engine.
     pub(crate) fn session(&self, id: &str) -> Result<Value, Failure> {
         self.json("GET", &format!("/api/sessions/{}", encoded(id)), None)
     }
 
-    /// Requests a path and returns the answer as text.
+    /// Sends a GET request for `path` and returns the answer as text.
     pub(super) fn text(&self, path: &str) -> Answer {
         self.text_of(self.ask("GET", path, None, Some(ANSWER_MAX))?)
     }
@@ -197,7 +197,7 @@ impl To {
     }
 }
 
-/// Rewrites the engine's request for confirmation as an option of the command line.
+/// Rewrites the engine's demand for a confirmation as the option `--confirm` of the command line.
 fn with_option(why: &str) -> String {
     let mut forms = [
         ("write \"confirm\": \"", "\" to "),
@@ -213,7 +213,7 @@ fn with_option(why: &str) -> String {
     said.unwrap_or_else(|| why.to_owned())
 }
 
-/// Returns the reason of a refusal from the body of an answer.
+/// Returns the reason for a refusal from the JSON body of an answer.
 fn refusal(text: &str) -> Option<String> {
     let answer: Value = serde_json::from_str(text).ok()?;
     if let Some(why) = answer["why"].as_array() {
@@ -227,7 +227,7 @@ fn refusal(text: &str) -> Option<String> {
     })
 }
 
-/// Percent-encodes a value for a URL.
+/// Percent-encodes a text for use in a URL.
 pub(super) fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes().fold(String::new(), |mut url, byte| {

@@ -1,4 +1,4 @@
-//! Compares the last messages of a log with the numbers of a store.
+//! Compares the sequence numbers of a store with the last messages in a log.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use transfix_quickfix::store::StoredSession;
 
 use crate::input::{self, Failure, InputError, InputMessage, Place, Sink, parse};
 
-/// Reads the log, and adds a difference for each number that disagrees.
+/// Reads the log, and appends a text to the differences for each number that does not match.
 pub(super) fn compare(
     log: &Path,
     session: &str,
@@ -38,7 +38,7 @@ pub(super) fn compare(
     Ok(())
 }
 
-/// Next sequence numbers according to the log.
+/// Next sequence numbers of both sides, as far as the log has been read.
 struct Last {
     session: String,
     index: FieldIndex,
@@ -47,13 +47,14 @@ struct Last {
 }
 
 impl Last {
-    /// Returns true if the session sent the message, false if it received the message, and `None`
-    /// for another session.
+    /// Returns true if the session sent the message, and false if it received the message. Returns
+    /// `None` if the message belongs to another session.
     fn is_sent(&self, message: &Message<'_>) -> Option<bool> {
         let names = |sender: &[u8], target: &[u8]| {
             let sender = String::from_utf8_lossy(sender);
             let target = String::from_utf8_lossy(target);
-            // SubIDs may follow each CompID, and a qualifier may follow both.
+            // In the session's name, SubIDs may follow each CompID, and a qualifier may follow at
+            // the end.
             let rest = self.session.split_once('-').map_or("", |(_, rest)| rest);
             rest.strip_prefix(&*sender).is_some_and(|rest| {
                 rest.starts_with(['-', '_']) && rest.contains(&format!("-{target}"))
@@ -77,7 +78,7 @@ impl Sink for Last {
                 let text = std::str::from_utf8(message.raw(tag)?).ok()?;
                 text.parse::<u64>().ok()
             };
-            // Resent messages have old sequence numbers.
+            // Resent messages are skipped, because they have old sequence numbers.
             let again = message.raw(tag::POSS_DUP_FLAG) == Some(b"Y");
             let next = match message.msg_type().as_bytes() {
                 b"4" => number(tag::NEW_SEQ_NO),

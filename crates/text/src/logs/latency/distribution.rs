@@ -1,14 +1,15 @@
-//! Distributions of times.
+//! Distributions of durations with a fixed precision.
 //!
-//! Invariants: times are stored to four digits, rounded up, so that memory does not grow with the
-//! number of times; the maximum is exact.
+//! Invariants: durations are rounded up to four significant digits, so that the memory does not
+//! grow with the number of durations. The maximum is exact.
 
 use std::collections::BTreeMap;
 
-/// Times below this limit are exact, in nanoseconds; larger times have four digits.
+/// Durations below this limit, in nanoseconds, are stored exactly. Longer durations keep four
+/// significant digits.
 const EXACT_MAX: u64 = 10_000;
 
-/// A distribution of times in nanoseconds, stored to four digits.
+/// A distribution of durations in nanoseconds, stored to four significant digits.
 #[derive(Clone, Debug, Default)]
 pub struct Distribution {
     counts: BTreeMap<u64, u64>,
@@ -17,14 +18,14 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// Adds a time, in nanoseconds.
+    /// Adds a duration in nanoseconds.
     pub fn record(&mut self, ns: u64) {
         *self.counts.entry(rounded_up(ns)).or_default() += 1;
         self.count += 1;
         self.max = self.max.max(ns);
     }
 
-    /// Adds all times of another distribution.
+    /// Adds all durations of another distribution.
     pub fn add(&mut self, other: &Self) {
         for (ns, count) in &other.counts {
             *self.counts.entry(*ns).or_default() += count;
@@ -33,19 +34,20 @@ impl Distribution {
         self.max = self.max.max(other.max);
     }
 
-    /// Returns the number of times.
+    /// Returns the number of durations.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns the largest time, in nanoseconds.
+    /// Returns the longest duration, in nanoseconds.
     #[must_use]
     pub const fn max(&self) -> u64 {
         self.max
     }
 
-    /// Returns the `part`/1000 quantile of the times, in nanoseconds; `None` without times.
+    /// Returns the `part`/1000 quantile of the durations in nanoseconds, or `None` if the
+    /// distribution is empty.
     #[must_use]
     pub fn per_mille(&self, part: u64) -> Option<u64> {
         let wanted = (u128::from(self.count) * u128::from(part)).div_ceil(1000).max(1);
