@@ -79,20 +79,21 @@ impl JetStreamStore {
     /// [`StoreError::Own`] if the brokers do not answer, or if the session's messages in the stream
     /// are damaged.
     pub fn open(brokers: &JetStream, name: &str, now_ns: u64) -> Result<Self, StoreError> {
-        let owner = getrandom::u64().map_err(crate::failed)?;
-        let mut session = Session {
-            subject: brokers.0.subject(name),
-            brokers: Arc::clone(&brokers.0),
-            name: name.to_owned(),
-            owner,
-            last: 0,
-            head: Head::fresh(owner, now_ns),
-            queued: BTreeMap::new(),
-            places: Places::default(),
-            cache: RefCell::default(),
-            is_owner: false,
-        };
+        let mut session = Session::new(brokers, name, now_ns)?;
         let numbers = session.take(Taking::Over)?;
+        Self::of(session, name, numbers)
+    }
+
+    /// Opens the store for reading, and leaves the session to the process that has it. The session
+    /// is taken over by [`Store::refresh`](transfix_store::Store::refresh), which an engine calls
+    /// at each logon of a session with `refresh_on_logon`. Before it, every commit is refused.
+    ///
+    /// # Errors
+    /// As [`JetStreamStore::open`].
+    pub fn stand_by(brokers: &JetStream, name: &str, now_ns: u64) -> Result<Self, StoreError> {
+        let mut session = Session::new(brokers, name, now_ns)?;
+        session.read_last()?;
+        let numbers = session.head.numbers;
         Self::of(session, name, numbers)
     }
 }
@@ -179,6 +180,31 @@ impl Places {
 }
 
 impl Session {
+    fn new(brokers: &JetStream, name: &str, now_ns: u64) -> Result<Self, StoreError> {
+        let owner = getrandom::u64().map_err(crate::failed)?;
+        Ok(Self {
+            subject: brokers.0.subject(name),
+            brokers: Arc::clone(&brokers.0),
+            name: name.to_owned(),
+            owner,
+            last: 0,
+            head: Head::fresh(owner, now_ns),
+            queued: BTreeMap::new(),
+            places: Places::default(),
+            cache: RefCell::default(),
+            is_owner: false,
+        })
+    }
+
+    /// Continues after the last record, if there is one.
+    fn read_last(&mut self) -> Result<(), StoreError> {
+        match self.brokers.last(&self.name, &self.subject)? {
+            Some(last) => self.adopt(&last),
+            None if self.last > 0 => Err(brokers::missing(&self.name, self.last)),
+            None => Ok(()),
+        }
+    }
+
     /// Continues after this record.
     fn adopt(&mut self, last: &Stored) -> Result<(), StoreError> {
         (self.last, self.head) = (last.place, last.head);
@@ -238,16 +264,9 @@ impl Server for Session {
     fn take(&mut self, taking: Taking) -> Result<Numbers, StoreError> {
         self.is_owner = false;
         for _ in 0..ATTEMPTS {
-            let last = self.brokers.last(&self.name, &self.subject)?;
-            match last {
-                Some(last) => {
-                    self.adopt(&last)?;
-                    if taking == Taking::Again && last.head.owner != self.owner {
-                        return Ok(self.head.numbers);
-                    }
-                }
-                None if self.last > 0 => return Err(brokers::missing(&self.name, self.last)),
-                None => {}
+            self.read_last()?;
+            if taking == Taking::Again && self.last > 0 && self.head.owner != self.owner {
+                return Ok(self.head.numbers);
             }
             let head = Head {
                 reason: Reason::TakenOver,

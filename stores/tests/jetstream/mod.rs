@@ -1,5 +1,7 @@
 //! Stores in NATS JetStream: three real brokers, which are killed, and streams that are refused.
 
+mod gateways;
+
 use std::sync::Arc;
 
 use transfix_store::{Kind, Record, Store};
@@ -23,6 +25,7 @@ fn jetstream() {
     engines_take_turns(&server);
     a_stopped_server_holds_up_its_own_session(&server);
     a_logon_waits_for_its_server_alone(&server);
+    gateways::an_order_is_answered_once_whatever_happens_to_gateways(&server);
     a_killed_broker_loses_nothing(&server);
 }
 

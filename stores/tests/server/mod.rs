@@ -242,6 +242,11 @@ impl Nats {
         JetStream::connect(&self.urls, stream, ConnectOptions::new(), replicas)
     }
 
+    /// Returns the addresses of the brokers.
+    pub fn urls(&self) -> &str {
+        &self.urls
+    }
+
     /// Kills a broker, 1 to 3, as `kill -9` does.
     pub fn kill(&self, number: usize) {
         let mut broker = self.brokers[number - 1].lock().unwrap();
