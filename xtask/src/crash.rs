@@ -73,7 +73,7 @@ pub fn run(args: &[String]) -> Outcome {
             return Err("something was lost or doubled; see above".to_owned());
         }
     }
-    Ok(format!("{loops} kills of each kind: nothing was lost or doubled"))
+    Ok(format!("{loops} kills of each kind: nothing was lost or duplicated"))
 }
 
 #[cfg(test)]

@@ -146,8 +146,8 @@ fn round(
 }
 
 /// Returns the rounds with a disturbed floor, the worst round first. A floor is disturbed if its
-/// p99 exceeds two limits. The first limit is the upper quartile plus 1.5 times the quartile
-/// distance (Tukey's fence). The second limit is 1.25 times the median.
+/// p99 exceeds two limits. The first limit is the upper quartile plus 1.5 times the interquartile
+/// range (Tukey's fence). The second limit is 1.25 times the median.
 fn disturbed(p99: &[f64]) -> Vec<usize> {
     let [low, high] = [0.25, 0.75].map(|part| quantile(p99, part));
     let fence = (high + 1.5 * (high - low)).max(1.25 * median(p99));

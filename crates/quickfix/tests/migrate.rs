@@ -141,7 +141,7 @@ fn values_reach_the_settings() {
     assert_eq!(session.timing.margin_percent, 75);
     assert!(session.protocol.reset_on.logout && !session.protocol.reset_on.logon);
     assert_eq!(session.store.durability, transfix_settings::Durability::Power);
-    // Messages are not kept offline, because the reset would lose them.
+    // Messages are not queued without a logon, because the reset at the next logon would lose them.
     assert_eq!(session.queue.offline, Offline::Refuse);
     let stores = migration.stores();
     assert_eq!(stores[0].session, "FIX.4.4-DESK-VENUE");

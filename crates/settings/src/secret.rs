@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The maximum number of bytes that are read from a program's output.
 const OUTPUT_BYTES_MAX: u64 = 64 << 10;
 
-/// The keys of `logon` whose values may be given in these forms.
+/// The keys of `logon` whose values are a [`Secret`]: a text, or a table that names its source.
 const KEYS: [&str; 4] = ["expected_password", "expected_password_hash", "password", "new_password"];
 
 /// Replaces the sources of passwords by the passwords. Returns the files that contain a password:

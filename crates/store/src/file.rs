@@ -51,7 +51,8 @@ const LOOK_NS: u64 = 1_000_000_000;
 /// The smallest memory page size of any supported system, in bytes.
 const PAGE_BYTES: usize = 4096;
 
-/// The size of a record, in bytes, for which the index reserves room, at most for one chunk.
+/// The assumed size of a record, in bytes, from which the index estimates how many entries to
+/// reserve: at most one chunk.
 const RECORD_BYTES_USUAL: usize = 160;
 /// Minimum number of records for which the index reserves room.
 const RESERVED_MIN: usize = 64;

@@ -77,7 +77,7 @@ fn found(store: &mut FileStore<SimDisk>) -> Found {
     Found { numbers: store.numbers(), messages, waiting }
 }
 
-/// Returns the content of the store after each turn, if no sync completes before the end.
+/// Returns the content of the store after each turn of a run in which no sync completes.
 fn undisturbed() -> Vec<Found> {
     let disk = disk(1, 0);
     let mut store = open(&disk, LARGE).unwrap();

@@ -42,17 +42,17 @@ const RIGHT: &[(&[&str], &str, &str)] = &[
     (
         &["FIX44", "FIX50", "FIX50SP1"],
         "Parties",
-        "position messages: the believed source leaves the group optional, which takes more",
+        "position messages: the chosen source leaves the group optional, which accepts more",
     ),
     (
         &["FIX44", "FIX50", "FIX50SP1"],
         "PositionQty",
-        "position messages: the believed source leaves the group optional, which takes more",
+        "position messages: the chosen source leaves the group optional, which accepts more",
     ),
     (
         &["FIX44"],
         "PositionAmountData",
-        "position messages: the believed source leaves the group optional, which takes more",
+        "position messages: the chosen source leaves the group optional, which accepts more",
     ),
     (
         &["FIX50", "FIX50SP1"],

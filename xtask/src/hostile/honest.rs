@@ -87,7 +87,7 @@ fn check(said: &str, next_in: &mut u64) -> Outcome<()> {
     for number in said.split("|34=").skip(1) {
         let number: u64 = number.split('|').next().and_then(|n| n.parse().ok()).unwrap_or(0);
         if number != *next_in {
-            return Err(format!("honest: MsgSeqNum(34) {number} came in place of {next_in}"));
+            return Err(format!("honest: received MsgSeqNum(34) {number}, expected {next_in}"));
         }
         *next_in += 1;
     }

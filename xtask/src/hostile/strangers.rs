@@ -170,7 +170,7 @@ pub(super) fn all() -> Vec<Attack> {
             line.raw(&bytes);
             line.is_shut_silently()
         };
-        all.push(attack(&format!("stranger/{name}"), "closed without a word, in time", run));
+        all.push(attack(&format!("stranger/{name}"), "closed in time, without an answer", run));
     }
     all.extend(slow());
     all.extend(many());
@@ -180,10 +180,10 @@ pub(super) fn all() -> Vec<Attack> {
 
 fn slow() -> Vec<Attack> {
     vec![
-        attack("stranger/silence", "closed without a word, in time", |field| {
+        attack("stranger/silence", "closed in time, without an answer", |field| {
             field.stranger("LIAR")?.is_shut_silently()
         }),
-        attack("stranger/a-byte-now-and-then", "closed without a word, in time", |field| {
+        attack("stranger/a-byte-now-and-then", "closed in time, without an answer", |field| {
             let mut line = field.stranger("LIAR")?;
             for byte in b"8=FIX.4.4\x019=70\x0135=A\x0149=LI" {
                 line.raw(&[*byte]);

@@ -23,7 +23,8 @@ pub(super) fn build(folder: &Path) -> Vec<String> {
         .map(|error| missing("the codecs of the Rust registry", &error, "they need crates.io"));
     let sources = SOURCES.iter().filter_map(|source| {
         let error = source.build(folder).err()?;
-        let needs = format!("it needs git and {}, or {}", source.url, source.variable);
+        let needs =
+            format!("this check needs either git and {}, or {}", source.url, source.variable);
         Some(missing(source.name, &error, &needs))
     });
     java.into_iter().chain(sources).chain(rust).collect()

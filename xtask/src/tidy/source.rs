@@ -63,7 +63,11 @@ pub(crate) fn check(file: &str, text: &str, violations: &mut Vec<Violation>) {
     for (line, content) in (1..).zip(text.lines()) {
         let columns = content.chars().count();
         if columns > COLUMNS_MAX {
-            add(line, "width", format!("{columns} columns, {COLUMNS_MAX} are allowed; break it"));
+            add(
+                line,
+                "width",
+                format!("{columns} columns; at most {COLUMNS_MAX} are allowed; wrap the line"),
+            );
         }
     }
     let code = code_of(text);

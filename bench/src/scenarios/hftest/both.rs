@@ -28,7 +28,7 @@ pub(super) fn run(args: &Args, shows: bool) -> Result<Run, String> {
         ));
     }
     if counts.orders != u64::from(args.orders) {
-        faults.push(format!("{} orders were sent in place of {}", counts.orders, args.orders));
+        faults.push(format!("{} orders were sent instead of {}", counts.orders, args.orders));
     }
     for (name, encoded, sent) in [
         ("client", client.side.encode.msgs, counts.orders),

@@ -212,7 +212,8 @@ fn a_client_that_never_logged_on_says_why_at_each_destination() {
     writeln!(client.commands, "quit").unwrap();
     let (code, errors) = client.ended();
     assert_eq!(code, Some(1));
-    // Events on standard error may come between, so the test searches for the program's own line.
+    // Events on standard error may be interleaved with it, so the test searches for the program's
+    // own line.
     let last = errors.lines().find(|line| line.starts_with("transfix connect:")).unwrap();
     let expected = "transfix connect: never logged on to 127.0.0.1:1: Connection refused (os error \
                     111); nor to ";

@@ -22,8 +22,8 @@ static IOTA: [u8; BLOCK] = {
     iota
 };
 
-/// For each byte of sixteen 32-bit numbers, the position in its 16-byte lane of the number's lowest
-/// byte.
+/// For each byte of sixteen 32-bit numbers: the index, within its 16-byte lane, of the lowest byte
+/// of the number that contains this byte.
 static LOWEST: [u8; BLOCK] = {
     let mut lowest = [0; BLOCK];
     let mut n = 0;

@@ -25,7 +25,7 @@ settings_table! {
     }
 }
 
-/// The reaction to a message when the application is still not available after the last delivery.
+/// The reaction to a message if the application is still unavailable at the last delivery attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

@@ -81,7 +81,7 @@ pub struct Delivery {
     postponed: VecDeque<Postponed>,
     /// Total length of the postponed messages, in bytes.
     bytes: usize,
-    /// Number of unsuccessful deliveries of the first message.
+    /// Number of failed attempts to deliver the message at the head of the queue.
     offers: u32,
     /// Time of the next delivery of the first message, on the monotonic clock.
     at_ns: u64,

@@ -86,8 +86,9 @@ pub(super) struct Session {
     address: String,
     is_reliable: bool,
     patience_ns: u64,
-    /// Number of reports at the last check of the timeout, and the time of the last progress.
+    /// Number of reports when the timeout was last checked.
     reports: u64,
+    /// The time at which a check last found further reports.
     moved_ns: u64,
     /// True if the session has logged on, and neither side has logged out.
     is_wanted: bool,
