@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use server::{Postgres, Redis, Server};
+use server::{Disconnects, Postgres, Redis, Server};
 use transfix::codec::FrameWriter;
 use transfix::{
     Application, BeginString, BusinessReject, Engine, Message, Precision, Role, SessionEvent,
@@ -68,7 +68,7 @@ fn the_last_opener_writes(server: &impl Server) {
 }
 
 /// If the server interrupts the connection, the store reconnects.
-fn a_cut_connection_is_made_again(server: &impl Server) {
+fn a_cut_connection_is_made_again(server: &impl Disconnects) {
     let name = server.fresh_name();
     let mut store = Patient(server.open(&name, 1).unwrap());
     store.put(2, order(1)).unwrap();
@@ -369,7 +369,7 @@ fn a_stopped_server_holds_up_its_own_session<S: Server + 'static>(server: &Arc<S
     assert!(seen.try_recv().is_ok_and(|end| end != "b" && end != "c"), "once");
 }
 
-fn all(server: impl Server + 'static) {
+fn all(server: impl Disconnects + 'static) {
     let server = Arc::new(server);
     laws(&*server);
     the_last_opener_writes(&*server);

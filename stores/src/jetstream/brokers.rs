@@ -3,6 +3,8 @@
 //! **Invariant:** a missing message is never believed. An answer that contradicts another one is an
 //! error, and the leader of the stream is asked to step down.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_nats::jetstream::stream::{
@@ -22,6 +24,8 @@ use crate::failed;
 const NOT_LAST: [u64; 2] = [10_071, 10_164];
 /// Time limit for one request. A broker that leads the stream and dies is replaced within 9 s.
 const PATIENCE: Duration = Duration::from_secs(12);
+/// Maximum number of faulty places for which a leader is asked to step down.
+const PLACES_MAX: usize = 1_024;
 /// Bytes of a message beside its payload: subject and headers.
 const OVERHEAD: usize = 1 << 10;
 
@@ -32,6 +36,8 @@ pub(super) struct Brokers {
     stream: Stream,
     name: String,
     replicas: usize,
+    /// Number of requests to step down, by the place of the record that was missing or wrong.
+    asked_to_step_down: Mutex<BTreeMap<u64, usize>>,
 }
 
 /// The outcome of an append.
@@ -65,7 +71,8 @@ impl Brokers {
             Ok::<_, StoreError>((client, found))
         })?;
         check(&found.cached_info().config, replicas)?;
-        Ok(Self { runtime, client, stream: found, name: stream.to_owned(), replicas })
+        let (name, asked_to_step_down) = (stream.to_owned(), Mutex::default());
+        Ok(Self { runtime, client, stream: found, name, replicas, asked_to_step_down })
     }
 
     /// Returns the subject of a session. Every byte other than a letter, a digit, `-` or `_` is
@@ -130,7 +137,7 @@ impl Brokers {
         let place = stored.as_ref().map_or(0, |stored| stored.place);
         match newest {
             Some(newest) if newest > place => {
-                self.step_down();
+                self.step_down(newest);
                 Err(missing(session, newest))
             }
             _ => Ok(stored),
@@ -202,7 +209,7 @@ impl Brokers {
 
     fn decoded(&self, session: &str, place: u64, bytes: &[u8]) -> Result<Stored, StoreError> {
         record::decode(session, place, bytes).map_err(|reason| {
-            self.step_down();
+            self.step_down(place);
             refused(format!("{session}: the message at {place} of the stream is wrong: {reason}"))
         })
     }
@@ -213,9 +220,22 @@ impl Brokers {
         self.runtime.block_on(async { purge.await }).map(|_| ()).map_err(failed)
     }
 
-    /// Asks the leader of the stream to let another broker lead. A failure changes nothing: the
-    /// next attempt finds the same contradiction.
-    pub(super) fn step_down(&self) {
+    /// Asks the leader of the stream to let another broker lead, because its record at this place
+    /// is missing or wrong. A failure changes nothing: the next attempt finds the same fault.
+    ///
+    /// An election stops all sessions. A record that is wrong at all brokers therefore causes no
+    /// more elections than there are replicas.
+    pub(super) fn step_down(&self, place: u64) {
+        let mut asked = self.asked_to_step_down.lock().unwrap_or_else(PoisonError::into_inner);
+        if asked.len() >= PLACES_MAX && !asked.contains_key(&place) {
+            return;
+        }
+        let times = asked.entry(place).or_default();
+        *times += 1;
+        if *times > self.replicas {
+            return;
+        }
+        drop(asked);
         let subject = format!("$JS.API.STREAM.LEADER.STEPDOWN.{}", self.name);
         let request = Request::new().timeout(Some(PATIENCE));
         let _ = self.runtime.block_on(self.client.send_request(subject, request));

@@ -143,7 +143,7 @@ fn first_where(
 }
 
 fn lost(session: &Session, place: u64) -> StoreError {
-    session.brokers.step_down();
+    session.brokers.step_down(place);
     missing(&session.name, place)
 }
 

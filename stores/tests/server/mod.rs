@@ -19,9 +19,6 @@ pub trait Server: Send + Sync {
     /// Opens the store of a session.
     fn open(&self, name: &str, now_ns: u64) -> Result<Box<dyn Store>, StoreError>;
 
-    /// Interrupts every connection to the server.
-    fn cut(&self);
-
     /// Returns the process id of the server's first process.
     fn process(&self) -> u32;
 
@@ -39,6 +36,12 @@ pub trait Server: Send + Sync {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         format!("FIX.4.4:VENUE->CLIENT{}", NEXT.fetch_add(1, Ordering::Relaxed))
     }
+}
+
+/// A server whose connections a test can end, and whose clients do not reconnect by themselves.
+pub trait Disconnects: Server {
+    /// Ends every connection.
+    fn cut(&self);
 }
 
 /// Returns the process ids of a process and of its children.
@@ -112,16 +115,18 @@ impl Server for Postgres {
         Ok(Box::new(PostgresStore::open(&self.config(), name, now_ns)?))
     }
 
+    fn process(&self) -> u32 {
+        let file = fs::read_to_string(format!("{}/postmaster.pid", self.data())).unwrap();
+        file.lines().next().unwrap().parse().unwrap()
+    }
+}
+
+impl Disconnects for Postgres {
     fn cut(&self) {
         let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                    WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
         let config = self.config();
         self.run("psql", &["-d", &config, "-c", sql]);
-    }
-
-    fn process(&self) -> u32 {
-        let file = fs::read_to_string(format!("{}/postmaster.pid", self.data())).unwrap();
-        file.lines().next().unwrap().parse().unwrap()
     }
 }
 
@@ -184,15 +189,17 @@ impl Server for Redis {
         Ok(Box::new(RedisStore::open(&self.url(), name, now_ns)?))
     }
 
+    fn process(&self) -> u32 {
+        self.server.id()
+    }
+}
+
+impl Disconnects for Redis {
     fn cut(&self) {
         let mut command = Command::new("redis-cli");
         command.arg("-s").arg(self.dir.path().join("socket"));
         let status = command.args(["client", "kill", "type", "normal"]).status().unwrap();
         assert!(status.success());
-    }
-
-    fn process(&self) -> u32 {
-        self.server.id()
     }
 }
 
@@ -317,10 +324,6 @@ fn run_broker(dir: &Path, number: usize) -> Child {
 impl Server for Nats {
     fn open(&self, name: &str, now_ns: u64) -> Result<Box<dyn Store>, StoreError> {
         Ok(Box::new(JetStreamStore::open(&self.connection, name, now_ns)?))
-    }
-
-    fn cut(&self) {
-        unimplemented!("the client reconnects by itself");
     }
 
     fn process(&self) -> u32 {
