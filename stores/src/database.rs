@@ -277,7 +277,8 @@ impl<S: Server + 'static> Store for DatabaseStore<S> {
                 Err(StoreError::NotYet)
             }
             Err(error) => {
-                self.poisoned = true;
+                // A refused takeover changes nothing.
+                self.poisoned |= !matches!(error, StoreError::InUse { .. });
                 Err(error)
             }
             Ok((numbers, sent, queue)) => {

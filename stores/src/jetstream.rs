@@ -8,12 +8,18 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use async_nats::ConnectOptions;
 use transfix_store::{Numbers, StoreError};
 
+#[cfg(feature = "fleet")]
+use transfix::SessionId;
+
 use crate::batch::{Batch, Direction, Kept};
 use crate::database::{DatabaseStore, Server, Taking, Written};
+#[cfg(feature = "fleet")]
+use crate::fleet::Gateway;
 use brokers::{Appended, Brokers};
 use record::{Changes, HERE, Head, Reason, Stored};
 
@@ -65,6 +71,34 @@ impl JetStream {
     }
 }
 
+#[cfg(feature = "fleet")]
+impl JetStream {
+    pub(crate) fn stream(&self) -> &str {
+        self.0.stream()
+    }
+
+    pub(crate) fn client(&self) -> &async_nats::Client {
+        self.0.client()
+    }
+
+    pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.0.runtime().block_on(future)
+    }
+
+    pub(crate) fn spawn(
+        &self,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> tokio::task::AbortHandle {
+        self.0.runtime().spawn(task).abort_handle()
+    }
+
+    /// Returns the owner of the session with this name; 0 without an owner.
+    pub(crate) fn owner(&self, name: &str) -> Result<u64, StoreError> {
+        let found = self.0.newest(name, &self.0.subject(name))?;
+        Ok(found.map_or(0, |last| last.head.owner))
+    }
+}
+
 impl fmt::Debug for JetStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("JetStream").finish_non_exhaustive()
@@ -82,6 +116,23 @@ impl JetStreamStore {
         let mut session = Session::new(brokers, name, now_ns)?;
         let numbers = session.take(Taking::Over)?;
         Self::of(session, name, numbers)
+    }
+
+    /// Opens the store of a session for a gateway of a fleet, and takes nothing over.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn in_fleet(
+        gateway: &Arc<Gateway>,
+        id: &SessionId,
+        now_ns: u64,
+    ) -> Result<Self, StoreError> {
+        let name = id.to_string();
+        let mut session = Session::new(&gateway.brokers, &name, now_ns)?;
+        session.owner = gateway.run();
+        session.gateway = Some(Arc::clone(gateway));
+        gateway.add(id, &session.owns_since);
+        session.read_last()?;
+        let numbers = session.head.numbers;
+        Self::of(session, &name, numbers)
     }
 
     /// Opens the store for reading, and leaves the session to the process that has it. The session
@@ -114,8 +165,12 @@ pub struct Session {
     places: Places,
     /// Records that were read before.
     cache: RefCell<Cache>,
-    /// True until another process owns the session.
-    is_owner: bool,
+    /// The place of the record by which this process became the owner of the session; 0 if another
+    /// process is the owner.
+    owns_since: Arc<AtomicU64>,
+    /// The gateway of a fleet that has this store.
+    #[cfg(feature = "fleet")]
+    gateway: Option<Arc<Gateway>>,
 }
 
 /// Records that were read before, by place. A record never changes, and names its predecessor, so
@@ -192,7 +247,9 @@ impl Session {
             queued: BTreeMap::new(),
             places: Places::default(),
             cache: RefCell::default(),
-            is_owner: false,
+            owns_since: Arc::default(),
+            #[cfg(feature = "fleet")]
+            gateway: None,
         })
     }
 
@@ -262,11 +319,17 @@ impl Session {
 
 impl Server for Session {
     fn take(&mut self, taking: Taking) -> Result<Numbers, StoreError> {
-        self.is_owner = false;
+        self.owns_since.store(0, Ordering::Release);
         for _ in 0..ATTEMPTS {
             self.read_last()?;
             if taking == Taking::Again && self.last > 0 && self.head.owner != self.owner {
                 return Ok(self.head.numbers);
+            }
+            #[cfg(feature = "fleet")]
+            if self.last > 0
+                && let Some(gateway) = &self.gateway
+            {
+                gateway.may_take(self.head.owner, &self.name)?;
             }
             let head = Head {
                 reason: Reason::TakenOver,
@@ -275,8 +338,14 @@ impl Server for Session {
                 parts: 0,
                 ..self.head
             };
-            if let Appended::At(_) = self.append(head, &Changes::default())? {
-                self.is_owner = true;
+            #[cfg(feature = "fleet")]
+            let previous = self.head.owner;
+            if let Appended::At(place) = self.append(head, &Changes::default())? {
+                self.owns_since.store(place, Ordering::Release);
+                #[cfg(feature = "fleet")]
+                if let Some(gateway) = &self.gateway {
+                    gateway.tell_taken(previous, &self.name, place);
+                }
                 return Ok(self.head.numbers);
             }
         }
@@ -285,7 +354,7 @@ impl Server for Session {
     }
 
     fn write(&mut self, batch: &Batch) -> Result<Written, StoreError> {
-        if !self.is_owner {
+        if self.owns_since.load(Ordering::Acquire) == 0 {
             return Ok(Written::Nothing);
         }
         let mut complete = self.head_after(batch);
@@ -312,7 +381,7 @@ impl Server for Session {
                     queued.extend(changes.queued.keys().map(|ticket| (*ticket, place)));
                 }
                 Appended::Refused => {
-                    self.is_owner = false;
+                    self.owns_since.store(0, Ordering::Release);
                     return Ok(Written::Nothing);
                 }
             }

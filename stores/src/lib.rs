@@ -45,6 +45,8 @@ mod behind;
 mod database;
 mod window;
 
+#[cfg(feature = "fleet")]
+mod fleet;
 #[cfg(feature = "jetstream")]
 mod jetstream;
 #[cfg(feature = "postgres")]
@@ -53,6 +55,8 @@ mod postgres;
 mod redis;
 
 pub use database::DatabaseStore;
+#[cfg(feature = "fleet")]
+pub use fleet::{Fleet, FleetOperator, GatewayStatus, SessionInFleet};
 #[cfg(feature = "jetstream")]
 pub use jetstream::{ConnectOptions, JetStream, JetStreamStore};
 #[cfg(feature = "postgres")]

@@ -298,7 +298,7 @@ pub(crate) fn assemble(
         application,
         closed: AtomicBool::new(false),
         removed: AtomicBool::new(false),
-        enabled: AtomicBool::new(true),
+        enabled: AtomicBool::new(!settings.socket.start_disabled),
         holds_sending: AtomicBool::new(false),
         hurry: AtomicBool::new(false),
         destinations: destinations(settings),

@@ -150,12 +150,12 @@ pub use transfix_settings::{
     AdminSettings, AfterPanic, ApplicationSettings, Backoff, BeyondLimit, CertificateFiles,
     ClientCertificate, DictionarySource, Durability, EngineSettings, EventForm, EventLevel,
     EventLevels, EventLevelsError, EventSettings, FailoverOrder, FailoverSettings,
-    FixAdminSettings, GarbledPolicy, LogDirection, LogSettings, Mode, Offline, Origin, ProxyKind,
-    ProxySettings, QueueSettings, QueueWhenFull, RetentionSettings, SendMode, SessionDictionaries,
-    SessionSettings, Settings, SettingsError, ShownKey, ShownSettings, SlowConsumer,
-    SocketSettings, StoreSettings, Subnet, SyslogFacility, ThreadLost, ThreadSettings, TlsSettings,
-    TlsVersion, TooLongPolicy, Unavailable, UnavailableAction, Unsent, ValidateOut,
-    ValidationSettings, WhenFull, hash_password, is_password_of,
+    FixAdminSettings, FleetSettings, GarbledPolicy, LogDirection, LogSettings, Mode, Offline,
+    Origin, ProxyKind, ProxySettings, QueueSettings, QueueWhenFull, RetentionSettings, SendMode,
+    SessionDictionaries, SessionSettings, Settings, SettingsError, ShownKey, ShownSettings,
+    SlowConsumer, SocketSettings, StoreSettings, Subnet, SyslogFacility, ThreadLost,
+    ThreadSettings, TlsSettings, TlsVersion, TooLongPolicy, Unavailable, UnavailableAction, Unsent,
+    ValidateOut, ValidationSettings, WhenFull, hash_password, is_password_of,
 };
 pub use transfix_store::{Store, StoreError};
 

@@ -228,6 +228,7 @@ const fn refuses_first_message(why: Disconnect) -> bool {
             | Disconnect::Panicked
             | Disconnect::Schedule
             | Disconnect::Vetoed
+            | Disconnect::InUse
     )
 }
 

@@ -212,6 +212,8 @@ pub enum Disconnect {
     Schedule,
     /// The application's hook has vetoed one of our administrative messages.
     Vetoed,
+    /// Another gateway of the fleet has this session and uses it.
+    InUse,
 }
 
 impl Disconnect {
@@ -252,6 +254,7 @@ impl Disconnect {
             Self::SendingTime => 131,
             Self::MessageTooLong { .. } => 132,
             Self::Vetoed => 133,
+            Self::InUse => 134,
         }
     }
 
@@ -324,6 +327,7 @@ impl fmt::Display for Disconnect {
             Self::Panicked => f.write_str("the application or the engine panicked"),
             Self::Schedule => f.write_str("the session is closed by its schedule"),
             Self::Vetoed => f.write_str("the program vetoed an administrative message"),
+            Self::InUse => f.write_str("another gateway has this session"),
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::session::{GROUPS, KeyLines, Places, SessionSettings};
 use crate::text_file;
 use crate::validation::ValidationSettings;
 use crate::words::unknown_key;
-use crate::{AdminSettings, Settings};
+use crate::{AdminSettings, FleetSettings, Settings};
 
 mod error;
 mod lines;
@@ -87,8 +87,9 @@ fn parse_or_all(path: &Path, text: &str) -> Result<Settings, Vec<SettingsError>>
 }
 
 fn parse_ours(sources: &Sources, errors: &mut Errors) -> Result<Settings, SettingsError> {
-    let Sections { engine, admin, events, defaults, dictionaries, sessions, is_whole } =
-        Sections::of(sources, errors)?;
+    let sections = Sections::of(sources, errors)?;
+    let Sections { engine, admin, events, fleet, defaults, dictionaries, sessions, is_whole } =
+        sections;
     let mut settings = Settings::default();
     let mut engine_keys = Arc::default();
     if let Some((span, table)) = engine {
@@ -104,6 +105,17 @@ fn parse_ours(sources: &Sources, errors: &mut Errors) -> Result<Settings, Settin
     }
     settings.admin = section(sources, errors, admin, AdminSettings::KEYS, AdminSettings::check)?;
     settings.events = section(sources, errors, events, EventSettings::KEYS, EventSettings::check)?;
+    let fleet = match fleet {
+        Some((span, mut table)) => match secret::read(&mut table, Path::new("")) {
+            Ok(_) => Some((span, table)),
+            Err((at, what)) => {
+                errors.found(sources.error(at, what))?;
+                None
+            }
+        },
+        None => None,
+    };
+    settings.fleet = section(sources, errors, fleet, FleetSettings::KEYS, FleetSettings::check)?;
     let mut aliases = Aliases::new();
     for (name, source) in dictionaries {
         match value_of(sources, source) {

@@ -43,6 +43,7 @@ mod events;
 mod failover;
 mod file;
 mod fix_admin;
+mod fleet;
 mod form;
 mod log;
 mod other_engines;
@@ -80,6 +81,7 @@ pub use failover::{FailoverOrder, FailoverSettings};
 pub use file::SettingsError;
 pub use file::shown::{Origin, ShownKey, ShownSettings};
 pub use fix_admin::FixAdminSettings;
+pub use fleet::FleetSettings;
 pub use log::{LogDirection, LogSettings};
 pub use other_engines::settings_of_another;
 pub use password_hash::{HashMemory, hash_password, is_of as is_password_of};
@@ -106,6 +108,8 @@ pub struct Settings {
     pub admin: Option<AdminSettings>,
     /// Destinations and levels of the program's events, if the file has `[events]`.
     pub events: Option<EventSettings>,
+    /// The fleet of which this process is a gateway, if the file has `[fleet]`.
+    pub fleet: Option<FleetSettings>,
     /// The sessions, in the order of the file.
     pub sessions: Vec<SessionSettings>,
 }

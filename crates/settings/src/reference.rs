@@ -14,8 +14,8 @@ use crate::retention::RetentionSettings;
 use crate::schedule::{ScheduleSettings, WindowSettings};
 use crate::{
     AdminSettings, ApplicationSettings, EngineSettings, EventSettings, FailoverSettings,
-    FixAdminSettings, ProxySettings, QueueSettings, SessionSettings, SocketSettings, StoreSettings,
-    ThreadSettings, TlsSettings, Unavailable, ValidationSettings,
+    FixAdminSettings, FleetSettings, ProxySettings, QueueSettings, SessionSettings, SocketSettings,
+    StoreSettings, ThreadSettings, TlsSettings, Unavailable, ValidationSettings,
 };
 use crate::{dictionary_source::DictionarySource, log::LogSettings};
 
@@ -50,6 +50,7 @@ pub(crate) const TABLES: &[Table] = &[
     table!(AdminSettings, "[admin]"),
     table!(EventSettings, "[events]"),
     table!(FixAdminSettings, "[admin.fix]"),
+    table!(FleetSettings, "[fleet]"),
     table!(SessionSettings, "[[session]]"),
     table!(ProtocolConfig, "[[session]]"),
     table!(ValidationSettings, "[[session]]"),
@@ -172,6 +173,7 @@ fn heading(text: &mut String, table: &Table) {
         "[engine]" => ", for all sessions together",
         "[admin]" => ", the administration over HTTP",
         "[events]" => ", the targets of the program's events",
+        "[fleet]" => ", the gateways with the same sessions",
         "[admin.fix]" => ", the administration over FIX",
         "throttles" | "windows" => ", a list of tables",
         "dictionary" => ", as a table, or as a text with a name or a path",

@@ -17,6 +17,7 @@ pub(super) fn text() -> String {
     let engine = table(TABLES.iter().filter(|table| table.name == "[engine]"));
     let admin = table(TABLES.iter().filter(|table| table.name == "[admin]"));
     let events = table(TABLES.iter().filter(|table| table.name == "[events]"));
+    let fleet = table(TABLES.iter().filter(|table| table.name == "[fleet]"));
     let about = |text: &str, mut value: Value| {
         value["description"] = text.into();
         value
@@ -35,6 +36,7 @@ pub(super) fn text() -> String {
             "engine": about("Settings that all sessions share.", engine),
             "admin": about("The administration over HTTP (optional).", admin),
             "events": about("The targets and levels of the program's events.", events),
+            "fleet": about("The gateways with the same sessions (optional).", fleet),
             "defaults": about("Keys that apply to all sessions.", defined("session")),
             "dictionaries": about(
                 "Names for dictionaries, for use in the sessions.",

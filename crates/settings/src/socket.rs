@@ -45,6 +45,9 @@ settings_table! {
         #[least(1)]
         #[millis("connect_timeout_ms")]
         pub connect_timeout: Duration = 10_000,
+        /// If true, the session starts disabled: it connects or accepts a logon only after an
+        /// operator has enabled it (see [`crate::Action::LogOn`]).
+        pub start_disabled: bool = false,
         /// TCP_NODELAY: if true, the system sends small messages at once.
         pub tcp_nodelay: bool = true,
         /// Size of the socket's send buffer, in bytes. 0 = the system's default.

@@ -56,6 +56,14 @@ pub enum StoreError {
         /// The session of the store.
         session: Box<str>,
     },
+    /// The store was not refreshed, because the process that has it is running and uses the
+    /// session. The store is as before, and may be refreshed again.
+    InUse {
+        /// The session of the store.
+        session: Box<str>,
+        /// The name of the gateway that has the session.
+        by: Box<str>,
+    },
     /// An earlier write failed, so the store refuses all requests until it is reopened.
     Poisoned,
     /// The messages since the last reset fill all the space that the retention permits.
@@ -92,6 +100,7 @@ impl StoreError {
             Self::TooLarge { .. } => 508,
             Self::NotYet => 509,
             Self::Fenced { .. } => 510,
+            Self::InUse { .. } => 511,
         }
     }
 }
@@ -226,6 +235,9 @@ impl fmt::Display for StoreError {
             Self::Own(source) => source.fmt(f),
             Self::Fenced { session } => {
                 write!(f, "{session}: another process has taken this store over, and uses it now")
+            }
+            Self::InUse { session, by } => {
+                write!(f, "{session}: the gateway {by} has this session, and is running")
             }
             Self::Poisoned => f.write_str("an earlier write failed; open the store again"),
             Self::Full { bytes_max } => write!(

@@ -31,13 +31,37 @@ const OVERHEAD: usize = 1 << 10;
 
 /// A stream of JetStream with the sessions of a fleet.
 pub(super) struct Brokers {
-    runtime: Runtime,
+    runtime: Background,
     client: Client,
     stream: Stream,
     name: String,
     replicas: usize,
     /// Number of requests to step down, by the place of the record that was missing or wrong.
     asked_to_step_down: Mutex<BTreeMap<u64, usize>>,
+}
+
+/// The runtime of the connection. Dropping it waits for nothing, so a task of it may drop it.
+struct Background(Option<Runtime>);
+
+impl Background {
+    fn get(&self) -> &Runtime {
+        match &self.0 {
+            Some(runtime) => runtime,
+            None => unreachable!("only `drop` takes the runtime"),
+        }
+    }
+
+    fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.get().block_on(future)
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 /// The outcome of an append.
@@ -72,6 +96,7 @@ impl Brokers {
         })?;
         check(&found.cached_info().config, replicas)?;
         let (name, asked_to_step_down) = (stream.to_owned(), Mutex::default());
+        let runtime = Background(Some(runtime));
         Ok(Self { runtime, client, stream: found, name, replicas, asked_to_step_down })
     }
 
@@ -118,6 +143,33 @@ impl Brokers {
         }
         let place = answer.get("seq").and_then(Value::as_u64);
         place.map(Appended::At).ok_or_else(|| refused(format!("an unknown answer: {answer}")))
+    }
+
+    #[cfg(feature = "fleet")]
+    pub(super) fn stream(&self) -> &str {
+        &self.name
+    }
+
+    #[cfg(feature = "fleet")]
+    pub(super) const fn client(&self) -> &Client {
+        &self.client
+    }
+
+    #[cfg(feature = "fleet")]
+    pub(super) fn runtime(&self) -> &Runtime {
+        self.runtime.get()
+    }
+
+    /// Returns the last record of the session, as the leader of the stream knows it.
+    #[cfg(feature = "fleet")]
+    pub(super) fn newest(
+        &self,
+        session: &str,
+        subject: &str,
+    ) -> Result<Option<Stored>, StoreError> {
+        let request = self.stream.raw_message_builder().last_by_subject(subject);
+        let found = self.runtime.block_on(request.send());
+        self.stored(session, found)
     }
 
     /// Returns the last record of the session, as the leader and the other replicas know it.

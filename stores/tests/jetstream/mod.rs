@@ -1,5 +1,6 @@
 //! Stores in NATS JetStream: three real brokers, which are killed, and streams that are refused.
 
+mod fleet;
 mod gateways;
 
 use std::sync::Arc;
@@ -12,6 +13,13 @@ use crate::{a_logon_waits_for_its_server_alone, a_long_resend_finds_all, commit,
 use crate::{
     a_stopped_server_holds_up_its_own_session, engines_take_turns, the_last_opener_writes,
 };
+
+#[test]
+fn fleet() {
+    let server = Nats::start();
+    fleet::a_connected_session_is_refused_elsewhere_and_then_handed_over(&server);
+    fleet::an_initiator_connects_from_one_gateway(&server);
+}
 
 #[test]
 fn jetstream() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use transfix_observe::event;
 use transfix_session::SessionId;
-use transfix_settings::{AdminSettings, EventSettings, SessionSettings, Settings};
+use transfix_settings::{AdminSettings, EventSettings, FleetSettings, SessionSettings, Settings};
 
 use crate::api::adapter::ApplicationAdapter;
 use crate::api::application::Application;
@@ -33,6 +33,9 @@ pub struct Changes {
     /// Keys of `[events]` that differ: all but `levels` take effect at the next start of the
     /// program.
     pub of_events: Vec<&'static str>,
+    /// Keys of `[fleet]` that differ, or that only one of the settings has. The new values take
+    /// effect at the next start of the program.
+    pub of_fleet: Vec<&'static str>,
 }
 
 impl Changes {
@@ -46,6 +49,11 @@ impl Changes {
             (None, None) => Vec::new(),
             (Some(from), Some(to)) => from.differing(to),
             _ => AdminSettings::KEYS.iter().map(|key| key.name).collect(),
+        };
+        changes.of_fleet = match (&from.fleet, &to.fleet) {
+            (None, None) => Vec::new(),
+            (Some(from), Some(to)) => from.differing(to),
+            _ => FleetSettings::KEYS.iter().map(|key| key.name).collect(),
         };
         let none = EventSettings::default();
         let events = |of: &Settings| of.events.clone().unwrap_or_else(|| none.clone());
@@ -76,8 +84,8 @@ impl Changes {
     }
 }
 
-/// Writes a line for each changed session, and a line for the changed keys of `[engine]`, `[admin]`
-/// and `[events]` each.
+/// Writes a line for each changed session, and a line for the changed keys of `[engine]`,
+/// `[admin]`, `[events]` and `[fleet]` each.
 impl fmt::Display for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut lines = Vec::new();
@@ -91,8 +99,12 @@ impl fmt::Display for Changes {
         if !levels.is_empty() {
             lines.push("[events]: the levels of the file apply now".to_owned());
         }
-        let sections =
-            [("[engine]", &self.of_engine), ("[admin]", &self.of_admin), ("[events]", &of_events)];
+        let sections = [
+            ("[engine]", &self.of_engine),
+            ("[admin]", &self.of_admin),
+            ("[events]", &of_events),
+            ("[fleet]", &self.of_fleet),
+        ];
         for (heading, keys) in sections {
             if !keys.is_empty() {
                 let keys = keys.join(", ");

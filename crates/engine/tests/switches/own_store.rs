@@ -9,16 +9,22 @@ use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use plain::PlainStore;
-use transfix::{BeginString, Engine, EngineError, LogonRefusal, SessionSettings, Settings};
-use transfix_store::{Record, Store, StoreError};
+use transfix::{
+    Action, BeginString, Disconnect, Engine, EngineError, LogonRefusal, Role, SessionId,
+    SessionSettings, Settings,
+};
+use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix_testkit::app::App;
 use transfix_testkit::laws::{lasting_store_laws, store_laws};
 use transfix_testkit::temp::TempDir;
 
+use crate::switches::dynamic::until;
 use crate::switches::wire::Wire;
-use crate::switches::{echo, venue};
+use crate::switches::{LONG, echo, venue};
 
 #[test]
 fn the_store_of_the_example_obeys_the_laws() {
@@ -154,4 +160,99 @@ fn a_store_that_cannot_be_opened_keeps_the_engine_from_starting() {
         .start(|_| Box::new(echo()));
     let said = engine.err().unwrap().to_string();
     assert_eq!(said, "the store of FIX.4.4:VENUE->CLIENT: the database is not there");
+}
+
+/// A store whose session another process may use.
+struct SharedStore {
+    store: MemoryStore,
+    is_used: Arc<AtomicBool>,
+}
+
+impl Store for SharedStore {
+    fn numbers(&self) -> Numbers {
+        self.store.numbers()
+    }
+
+    fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
+        self.store.put(now_ns, record)
+    }
+
+    fn commit(&mut self) -> Result<Committed, StoreError> {
+        self.store.commit()
+    }
+
+    fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.store.outbound(seq)
+    }
+
+    fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.store.inbound(seq)
+    }
+
+    fn refresh(&mut self) -> Result<(), StoreError> {
+        if self.is_used.load(Ordering::Acquire) {
+            return Err(StoreError::InUse { session: "it".into(), by: "another".into() });
+        }
+        Ok(())
+    }
+}
+
+/// Starts an engine whose session another process may use.
+fn start_shared(session: SessionSettings, is_used: &Arc<AtomicBool>) -> Engine {
+    let is_used = Arc::clone(is_used);
+    Engine::builder(&Settings::of(session))
+        .stores(move |_, now_ns| {
+            let (store, is_used) = (MemoryStore::new(1 << 20, now_ns), Arc::clone(&is_used));
+            Ok(Some(Box::new(SharedStore { store, is_used })))
+        })
+        .start(|_| Box::new(echo()))
+        .unwrap()
+}
+
+#[test]
+fn a_session_in_use_elsewhere_is_refused_and_its_store_does_not_fail() {
+    let is_used = Arc::new(AtomicBool::new(true));
+    let acceptor = start_shared(venue(|s| s.store.refresh_on_logon = true), &is_used);
+    let address = acceptor.listening()[0];
+    let session = acceptor.sessions().next().unwrap();
+    let end = || session.status().last_end.map(|end| end.reason);
+    for _ in 0..3 {
+        let mut wire = Wire::connect(address, BeginString::Fix44);
+        wire.send("35=A|34=1|98=0|108=30");
+        assert_eq!(wire.next(), "");
+        until(|| end() == Some(Disconnect::InUse));
+    }
+    assert_eq!(session.store_failure(), None);
+
+    let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
+    let mut settings = SessionSettings::new(Role::Initiator, &id, &address.to_string());
+    settings.store.refresh_on_logon = true;
+    settings.socket.reconnect_interval = LONG / 100;
+    let initiator_waits = Arc::new(AtomicBool::new(true));
+    let initiator = start_shared(settings, &initiator_waits);
+    let client = initiator.sessions().next().unwrap();
+    until(|| client.status().last_end.is_some_and(|end| end.reason == Disconnect::InUse));
+    assert_eq!(client.store_failure(), None);
+    is_used.store(false, Ordering::Release);
+    initiator_waits.store(false, Ordering::Release);
+    until(|| client.is_logged_on() && session.is_logged_on());
+}
+
+#[test]
+fn a_session_that_starts_disabled_connects_when_an_operator_wants_it() {
+    let acceptor = start_shared(venue(|s| s.socket.start_disabled = true), &Arc::default());
+    let address = acceptor.listening()[0];
+    let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
+    let mut settings = SessionSettings::new(Role::Initiator, &id, &address.to_string());
+    settings.socket.start_disabled = true;
+    settings.socket.reconnect_interval = LONG / 100;
+    let initiator = start_shared(settings, &Arc::default());
+    assert_eq!(day(address, 1), ["", "", ""]);
+    let (session, client) = (acceptor.sessions().next().unwrap(), initiator.sessions().next());
+    let client = client.unwrap();
+    assert!(!session.status().enabled && !client.status().enabled);
+    session.operate(&Action::LogOn {}).unwrap();
+    assert_eq!((client.status().last_end, session.counters().logons), (None, 0));
+    client.operate(&Action::LogOn {}).unwrap();
+    until(|| client.is_logged_on() && session.is_logged_on());
 }

@@ -23,6 +23,8 @@ pub(super) struct Sections<'t> {
     pub(super) admin: Option<(Range<usize>, DeTable<'t>)>,
     /// `[events]`, and its range in the text.
     pub(super) events: Option<(Range<usize>, DeTable<'t>)>,
+    /// `[fleet]`, and its range in the text.
+    pub(super) fleet: Option<(Range<usize>, DeTable<'t>)>,
     pub(super) defaults: DeTable<'t>,
     pub(super) dictionaries: DeTable<'t>,
     pub(super) sessions: Vec<Spanned<DeValue<'t>>>,
@@ -57,10 +59,11 @@ impl<'t> Sections<'t> {
         match (key.get_ref().as_ref(), value.into_inner()) {
             // Included files were already read, so the key is ignored here.
             ("include", _) => {}
-            (name @ ("engine" | "admin" | "events"), DeValue::Table(table)) => {
+            (name @ ("engine" | "admin" | "events" | "fleet"), DeValue::Table(table)) => {
                 let one = match name {
                     "engine" => &mut self.engine,
                     "admin" => &mut self.admin,
+                    "fleet" => &mut self.fleet,
                     _ => &mut self.events,
                 };
                 match one {
@@ -81,6 +84,9 @@ impl<'t> Sections<'t> {
             }
             ("events", _) => {
                 errors.found(wrong("write all keys of the event log in one section [events]"))?;
+            }
+            ("fleet", _) => {
+                errors.found(wrong("write all keys of the fleet in one section [fleet]"))?;
             }
             ("defaults", DeValue::Table(table)) => {
                 self.defaults((sources, n), said, table, errors)?;
@@ -152,6 +158,7 @@ fn unknown_section(name: &str, value: &DeValue<'_>) -> String {
             "`{name}` is above the first section; move this key into [[session]] or [defaults]"
         );
     }
-    let known = ["include", "engine", "admin", "events", "defaults", "dictionaries", "session"];
+    let known =
+        ["include", "engine", "admin", "events", "fleet", "defaults", "dictionaries", "session"];
     format!("unknown section `{name}`{}", nearest(name, known.into_iter()))
 }

@@ -45,11 +45,11 @@ pub struct ShownKey {
     pub of_environment: bool,
 }
 
-/// The settings of `[engine]`, of `[admin]`, of `[events]`, or of a session.
+/// The settings of `[engine]`, `[admin]`, `[events]` or `[fleet]`, or of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShownSettings {
-    /// The heading in the file: `[engine]`, `[admin]`, `[events]` or `[[session]]`.
+    /// The heading in the file: `[engine]`, `[admin]`, `[events]`, `[fleet]` or `[[session]]`.
     pub heading: &'static str,
     /// The identity of the session; `None` for other sections.
     pub id: Option<SessionId>,
@@ -59,8 +59,8 @@ pub struct ShownSettings {
     pub keys: Vec<ShownKey>,
 }
 
-/// Returns the settings of `[engine]`, `[admin]` and `[events]`, then of each session, in the order
-/// of the file.
+/// Returns the settings of `[engine]`, `[admin]`, `[events]` and `[fleet]`, then of each session, in
+/// the order of the file.
 pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError>> {
     let text = text_file::read(path);
     let text = text.map_err(|error| vec![SettingsError::unreadable(path, error)])?;
@@ -71,8 +71,13 @@ pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError
     let none = DeTable::new();
     let names = &sections.dictionaries;
     let mut all = Vec::new();
-    let parts = [&sections.engine, &sections.admin, &sections.events];
-    for (heading, part) in SECTIONS.into_iter().zip(parts) {
+    let parts = [
+        ("[engine]", &sections.engine),
+        ("[admin]", &sections.admin),
+        ("[events]", &sections.events),
+        ("[fleet]", &sections.fleet),
+    ];
+    for (heading, part) in parts {
         let there = part.as_ref().map(|(span, table)| (span.start, table));
         // Skips a section other than `[engine]` that is missing, because it is then off.
         if heading != "[engine]" && there.is_none() {
@@ -99,7 +104,7 @@ pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError
 }
 
 /// Sections other than sessions.
-const SECTIONS: [&str; 4] = ["[engine]", "[admin]", FIX, "[events]"];
+const SECTIONS: [&str; 5] = ["[engine]", "[admin]", FIX, "[events]", "[fleet]"];
 
 /// The table of the administration over FIX.
 const FIX: &str = "[admin.fix]";

@@ -36,6 +36,7 @@ impl Executor {
                     Ok(false)
                 };
             }
+            Err(StoreError::InUse { .. }) => return Err(Down::Session(Disconnect::InUse)),
             refreshed => refreshed.map_err(Down::Store)?,
         }
         self.core.refreshes_until_ns = None;
@@ -48,7 +49,14 @@ impl Executor {
     /// # Errors
     /// [`StoreError::NotYet`] while the refresh is under way; otherwise an error of the store.
     pub(crate) fn settle_refresh(&mut self, now: Now) -> Result<(), StoreError> {
-        if self.journal.is_refreshing() { self.refresh(now) } else { Ok(()) }
+        if !self.journal.is_refreshing() {
+            return Ok(());
+        }
+        match self.refresh(now) {
+            // The store is as before. A connection that waits asks again.
+            Err(StoreError::InUse { .. }) => Ok(()),
+            settled => settled,
+        }
     }
 
     /// Checks whether a refresh has ended or takes too long. Also completes a refresh after its
@@ -130,6 +138,7 @@ impl Executor {
                 self.core.judging = LogonDecision::Refreshing(until_ns);
                 Some(Verdict::LogonOffered)
             }
+            Err(StoreError::InUse { .. }) => Some(Verdict::Disconnect(Disconnect::InUse)),
             Err(error) => {
                 self.tell(now, &Event::StoreNotRead(&error));
                 Some(Verdict::Disconnect(Disconnect::StoreFailed))

@@ -1,0 +1,149 @@
+//! Fleets: several gateways have the same sessions in one stream of NATS JetStream.
+//!
+//! The brokers decide which gateway owns a session: they accept records of its owner alone. The
+//! requests of this module only decide when a gateway tries to become the owner. A wrong decision
+//! interrupts a session, and loses nothing.
+
+mod gateway;
+mod operator;
+mod request;
+mod watch;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::{fmt, fs, io};
+
+use transfix::{Engine, FleetSettings, Role, SessionSettings, Settings, Store, StoreError};
+
+use crate::jetstream::{ConnectOptions, JetStream, JetStreamStore};
+pub(crate) use gateway::Gateway;
+
+pub use operator::FleetOperator;
+pub use request::{GatewayStatus, SessionInFleet};
+
+/// One gateway of a fleet. The gateway leaves the fleet when the value is dropped.
+///
+/// A counterparty may connect to any gateway. The gateway that accepts its Logon(A) takes the
+/// session over, unless another gateway is connected with the counterparty. An initiator connects
+/// from one gateway. Another gateway connects when the first one does not answer any more.
+///
+/// ```no_run
+/// # use transfix::{Application, Engine, Settings, SessionId};
+/// # fn application(_: &SessionId) -> Box<dyn Application> { unimplemented!() }
+/// use transfix_stores::Fleet;
+///
+/// let mut settings = Settings::load("gateway.toml")?;
+/// let fleet = Fleet::join(&mut settings)?;
+/// let engine = Engine::builder(&settings).stores(fleet.stores()).start(application)?;
+/// fleet.begin(&engine);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Fleet {
+    gateway: Arc<Gateway>,
+}
+
+impl Fleet {
+    /// Connects to the brokers of `[fleet]`, and prepares the sessions of the settings: each
+    /// session refreshes its store at a logon, and an initiator starts disabled.
+    ///
+    /// # Errors
+    /// [`StoreError::Own`] if the settings have no `[fleet]`, if a file of `[fleet]` cannot be
+    /// read, if no broker answers, or if the stream could lose messages.
+    pub fn join(settings: &mut Settings) -> Result<Self, StoreError> {
+        let Some(fleet) = &settings.fleet else {
+            return Err(wrong("the settings have no section [fleet]".to_owned()));
+        };
+        let of_backup = settings.sessions.iter().find(|session| session.failover.own_store);
+        if let Some(session) = of_backup {
+            let id = session.id();
+            return Err(wrong(format!("{id}: failover.own_store does not work in a fleet")));
+        }
+        let gateway = Arc::new(Gateway::join(connect(fleet)?, fleet)?);
+        Self::prepare(settings);
+        Ok(Self { gateway })
+    }
+
+    /// Prepares the sessions of other settings, before
+    /// [`Engine::reload`](transfix::Engine::reload) or [`Engine::add`](transfix::Engine::add).
+    pub fn prepare(settings: &mut Settings) {
+        for session in &mut settings.sessions {
+            session.store.refresh_on_logon = true;
+            session.socket.start_disabled |= session.role == Role::Initiator;
+        }
+    }
+
+    /// Returns the function that opens the stores of the sessions, for
+    /// [`EngineBuilder::stores`](transfix::EngineBuilder::stores).
+    pub fn stores(
+        &self,
+    ) -> impl Fn(&SessionSettings, u64) -> Result<Option<Box<dyn Store>>, StoreError> + use<> {
+        let gateway = Arc::clone(&self.gateway);
+        move |session, now_ns| {
+            let store = JetStreamStore::in_fleet(&gateway, &session.id(), now_ns)?;
+            Ok(Some(Box::new(store)))
+        }
+    }
+
+    /// Lets the gateway take over initiators, and answer the requests of other gateways and of
+    /// operators.
+    pub fn begin(&self, engine: &Engine) {
+        self.gateway.begin(engine.admin());
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.gateway.leave();
+    }
+}
+
+impl fmt::Debug for Fleet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fleet").field("gateway", &self.gateway.name()).finish_non_exhaustive()
+    }
+}
+
+/// Connects to the brokers and the stream of these settings.
+fn connect(settings: &FleetSettings) -> Result<JetStream, StoreError> {
+    let brokers = settings.brokers.join(",");
+    JetStream::connect(&brokers, &settings.stream, options(settings)?, settings.replicas as usize)
+}
+
+fn options(settings: &FleetSettings) -> Result<ConnectOptions, StoreError> {
+    let mut options = ConnectOptions::new();
+    if let Some(user) = &settings.user {
+        let password = settings.password.as_ref().map_or("", |password| password.reveal());
+        options = options.user_and_password(user.clone(), password.to_owned());
+    }
+    if is_set(&settings.credentials) {
+        let credentials = read(&settings.credentials)?;
+        let file = settings.credentials.display();
+        options = options
+            .credentials(&credentials)
+            .map_err(|error| wrong(format!("{file}: not a file of credentials: {error}")))?;
+    }
+    if is_set(&settings.nkey) {
+        options = options.nkey(read(&settings.nkey)?.trim().to_owned());
+    }
+    options = options.require_tls(settings.tls);
+    if is_set(&settings.ca) {
+        options = options.add_root_certificates(settings.ca.clone()).require_tls(true);
+    }
+    if is_set(&settings.certificate) {
+        let (certificate, key) = (settings.certificate.clone(), settings.key.clone());
+        options = options.add_client_certificate(certificate, key).require_tls(true);
+    }
+    Ok(options)
+}
+
+fn is_set(path: &Path) -> bool {
+    !path.as_os_str().is_empty()
+}
+
+fn read(path: &Path) -> Result<String, StoreError> {
+    fs::read_to_string(path).map_err(|error| wrong(format!("{}: {error}", path.display())))
+}
+
+fn wrong(why: String) -> StoreError {
+    StoreError::Own(io::Error::other(why))
+}

@@ -1,0 +1,120 @@
+//! The requests of an operator to the gateways of a fleet.
+
+use std::fmt;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use transfix::{FleetSettings, StoreError};
+
+use super::gateway::{Heard, LOGOUT, ask, subject_of_all};
+use super::request::{Answer, GatewayStatus, Request};
+use super::wrong;
+use crate::failed;
+use crate::jetstream::JetStream;
+
+/// Maximum time for a request that logs sessions out.
+const PATIENCE: Duration = Duration::from_secs(4 * LOGOUT.as_secs());
+
+/// An operator of a fleet, who sees its gateways and moves sessions between them.
+pub struct FleetOperator {
+    brokers: JetStream,
+    answer: Duration,
+}
+
+impl FleetOperator {
+    /// Connects to the brokers.
+    ///
+    /// # Errors
+    /// As [`Fleet::join`](super::Fleet::join).
+    pub fn connect(settings: &FleetSettings) -> Result<Self, StoreError> {
+        Ok(Self { brokers: super::connect(settings)?, answer: settings.answer })
+    }
+
+    /// Returns the gateways that answer in time, by name.
+    ///
+    /// # Errors
+    /// [`StoreError::Own`] if the brokers do not answer.
+    pub fn gateways(&self) -> Result<Vec<GatewayStatus>, StoreError> {
+        self.brokers.block_on(async {
+            let client = self.brokers.client();
+            let inbox = client.new_inbox();
+            let mut answers = client.subscribe(inbox.clone()).await.map_err(failed)?;
+            let text = serde_json::to_vec(&Request::Status).map_err(failed)?;
+            let subject = subject_of_all(self.brokers.stream());
+            client.publish_with_reply(subject, inbox, text.into()).await.map_err(failed)?;
+            let mut gateways = Vec::new();
+            let collect = async {
+                while let Some(message) = answers.next().await {
+                    if let Ok(Answer::Status(status)) = serde_json::from_slice(&message.payload) {
+                        gateways.push(status);
+                    }
+                }
+            };
+            // The number of gateways is unknown, so the end of the time is the end of the answers.
+            let _ = tokio::time::timeout(self.answer, collect).await;
+            gateways.sort_by(|one, other| one.gateway.cmp(&other.gateway));
+            Ok(gateways)
+        })
+    }
+
+    /// Logs out the sessions of a gateway, so that other gateways take them over. The gateway takes
+    /// none over until [`FleetOperator::resume`].
+    ///
+    /// # Errors
+    /// [`StoreError::Own`] if the gateway does not answer, or if a session did not log out.
+    pub fn drain(&self, gateway: &str) -> Result<(), StoreError> {
+        self.request(gateway, &Request::Drain)
+    }
+
+    /// Lets a drained gateway take sessions over again.
+    ///
+    /// # Errors
+    /// [`StoreError::Own`] if the gateway does not answer.
+    pub fn resume(&self, gateway: &str) -> Result<(), StoreError> {
+        self.request(gateway, &Request::Resume)
+    }
+
+    /// Moves a session to a gateway: its present gateway logs it out. An initiator connects from
+    /// the new gateway at once. An acceptor's counterparty has to connect to the new gateway.
+    ///
+    /// # Errors
+    /// [`StoreError::Own`] if a gateway does not answer, or if the session did not log out or
+    /// connect.
+    pub fn move_session(&self, session: &str, gateway: &str) -> Result<(), StoreError> {
+        self.request(gateway, &Request::Move { session: session.to_owned() })
+    }
+
+    fn request(&self, gateway: &str, request: &Request) -> Result<(), StoreError> {
+        let gateways = self.gateways()?;
+        let mut named = gateways.iter().filter(|status| status.gateway == gateway);
+        let run = match (named.next(), named.next()) {
+            (Some(status), None) => status.run,
+            (Some(_), Some(_)) => {
+                return Err(wrong(format!("several gateways have the name {gateway}")));
+            }
+            (None, _) => {
+                let names: Vec<_> = gateways.iter().map(|one| one.gateway.as_str()).collect();
+                let others = if names.is_empty() {
+                    "no gateway answers".to_owned()
+                } else {
+                    format!("these answer: {}", names.join(", "))
+                };
+                return Err(wrong(format!("the gateway {gateway} does not answer; {others}")));
+            }
+        };
+        let heard = ask(&self.brokers, run, request, PATIENCE);
+        match self.brokers.block_on(heard)? {
+            Heard::Answer(Answer::Failed { why }) => Err(wrong(why)),
+            Heard::Answer(_) => Ok(()),
+            Heard::Gone | Heard::Silent => {
+                Err(wrong(format!("the gateway {gateway} does not answer any more")))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for FleetOperator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FleetOperator").finish_non_exhaustive()
+    }
+}
