@@ -79,6 +79,7 @@ fn failed(error: impl Error + Send + Sync + 'static) -> StoreError {
 }
 
 /// Returns the error for a stored value that this crate never writes.
+#[cfg(any(feature = "postgres", feature = "redis"))]
 fn unreadable(name: &str, what: &str) -> StoreError {
     let why = format!("{name}: {what} is not what was written");
     StoreError::Own(io::Error::new(io::ErrorKind::InvalidData, why))

@@ -20,6 +20,8 @@ mod convert;
 mod demo;
 mod dictionary;
 mod events;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod foreign;
 mod generate;
 mod input;
@@ -109,6 +111,8 @@ enum Verb {
     /// Show, check, repair, import and export the stores of sessions.
     Store(store::Args),
     Admin(admin::Args),
+    #[cfg(feature = "fleet")]
+    Fleet(fleet::Args),
     Top(top::Args),
     Audit(audit::Args),
     Completions(pages::Completions),
@@ -178,6 +182,8 @@ fn run(verb: Verb, is_verbose: bool) -> ExitCode {
         Verb::Tls(args) => tls::run(&args),
         Verb::Store(args) => store::run(&args),
         Verb::Admin(args) => admin::run(&args),
+        #[cfg(feature = "fleet")]
+        Verb::Fleet(args) => fleet::run(&args),
         Verb::Top(args) => top::run(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Completions(args) => pages::completions(&args, Cli::command()),
