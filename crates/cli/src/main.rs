@@ -142,6 +142,8 @@ fn main() -> ExitCode {
         // `peer` writes its own log file, and the benchmarks run as a separate program, so no
         // destinations are opened here.
         Verb::Peer(_) | Verb::Bench(_) => Ok(()),
+        // The faults of `demo fleet` cause many warnings, which are its purpose.
+        Verb::Demo(ref demo) if demo.is_of_fleet() && !cli.verbose => Ok(()),
         _ => events::open(None),
     };
     let code = match opened {
