@@ -1,8 +1,12 @@
 //! NATS JetStream: one stream for all sessions of a fleet, one subject for each session.
+//!
+//! **Invariant:** a missing message is never believed. An answer that contradicts another one is an
+//! error, and the leader of the stream is asked to step down.
 
 mod brokers;
 mod record;
 mod runs;
+mod stream;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,8 +18,9 @@ use transfix_store::{Numbers, StoreError};
 
 use crate::batch::{Batch, Direction, Kept};
 use crate::database::{DatabaseStore, Server, Taking, Written};
-use brokers::{Appended, Brokers};
+use brokers::{Brokers, refused};
 use record::{Changes, HERE, Head, Reason, Stored};
+use stream::{Appended, Message, Stream};
 
 /// Attempts to take over a session that other processes take over at the same time.
 const ATTEMPTS: usize = 20;
@@ -45,7 +50,7 @@ pub type JetStreamStore = DatabaseStore<Session>;
 
 /// A connection to the brokers, shared by the sessions of a process.
 #[derive(Clone)]
-pub struct JetStream(Arc<Brokers>);
+pub struct JetStream(Arc<dyn Stream>);
 
 impl JetStream {
     /// Connects to brokers, such as `n1:4222,n2:4222,n3:4222`, and opens the stream. A missing
@@ -100,7 +105,7 @@ impl JetStreamStore {
 
 /// The brokers' side of a [`JetStreamStore`].
 pub struct Session {
-    brokers: Arc<Brokers>,
+    brokers: Arc<dyn Stream>,
     name: String,
     subject: String,
     owner: u64,
@@ -198,9 +203,15 @@ impl Session {
 
     /// Continues after the last record, if there is one.
     fn read_last(&mut self) -> Result<(), StoreError> {
-        match self.brokers.last(&self.name, &self.subject)? {
-            Some(last) => self.adopt(&last),
-            None if self.last > 0 => Err(brokers::missing(&self.name, self.last)),
+        let newest = self.brokers.newest(&self.subject).unwrap_or(0);
+        let last = self.brokers.last(&self.subject)?;
+        let place = last.as_ref().map_or(0, |last| last.place);
+        if newest > place {
+            return Err(self.lost(newest));
+        }
+        match last {
+            Some(last) => self.adopt(&self.decoded(&last)?),
+            None if self.last > 0 => Err(self.lost(self.last)),
             None => Ok(()),
         }
     }
@@ -223,8 +234,39 @@ impl Session {
         if let Some(known) = self.cache.borrow().next(place) {
             return Ok(Some(known));
         }
-        let found = self.brokers.next(&self.name, &self.subject, place)?;
-        Ok(found.map(|stored| self.cache.borrow_mut().put(stored)))
+        Ok(self.ask_leader(place)?.map(|stored| self.cache.borrow_mut().put(stored)))
+    }
+
+    /// As [`Session::next`], without the cache.
+    fn ask_leader(&self, place: u64) -> Result<Option<Stored>, StoreError> {
+        let found = self.brokers.next(&self.subject, place)?;
+        found.map(|message| self.decoded(&message)).transpose()
+    }
+
+    /// Returns up to `count` records from this place on. The result may end early.
+    fn following(&self, place: u64, count: usize) -> Result<Vec<Stored>, StoreError> {
+        let found = self.brokers.following(&self.subject, place, count)?;
+        found.iter().map(|message| self.decoded(message)).collect()
+    }
+
+    fn decoded(&self, message: &Message) -> Result<Stored, StoreError> {
+        let Message { place, bytes } = message;
+        record::decode(&self.name, *place, bytes).map_err(|reason| {
+            self.brokers.step_down(*place);
+            let name = &self.name;
+            refused(format!("{name}: the message at {place} of the stream is wrong: {reason}"))
+        })
+    }
+
+    /// Returns the error for a record that must exist, but that the leader does not have. Asks for
+    /// another leader.
+    fn lost(&self, place: u64) -> StoreError {
+        self.brokers.step_down(place);
+        refused(format!(
+            "{}: the leader of the stream has lost the record at {place}; another broker was \
+             asked to lead, and the next attempt asks it",
+            self.name
+        ))
     }
 
     /// Appends a record after the last one.

@@ -1,23 +1,24 @@
 //! The connection to the brokers: one for all sessions of a process.
 //!
-//! **Invariant:** a missing message is never believed. An answer that contradicts another one is an
-//! error, and the leader of the stream is asked to step down.
+//! **Invariant:** a record at the same place causes no more elections than there are replicas.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{
-    Config, DiscardPolicy, LastRawMessageErrorKind, RetentionPolicy, StorageType, Stream,
+    self, Config, DiscardPolicy, LastRawMessageErrorKind, RawMessageError, RetentionPolicy,
+    StorageType,
 };
 use async_nats::jetstream::{self, Context};
-use async_nats::{Client, ConnectOptions, HeaderMap, Message, Request, header};
+use async_nats::{Client, ConnectOptions, HeaderMap, Request, header};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use transfix_store::StoreError;
 
-use super::record::{self, Stored};
+use super::stream::{Appended, Message, Stream};
 use crate::failed;
 
 /// Codes of JetStream for a subject whose last message is not the expected one.
@@ -33,20 +34,11 @@ const OVERHEAD: usize = 1 << 10;
 pub(super) struct Brokers {
     runtime: Runtime,
     client: Client,
-    stream: Stream,
+    stream: stream::Stream,
     name: String,
     replicas: usize,
     /// Number of requests to step down, by the place of the record that was missing or wrong.
     asked_to_step_down: Mutex<BTreeMap<u64, usize>>,
-}
-
-/// The outcome of an append.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Appended {
-    /// The record has this place.
-    At(u64),
-    /// Nothing was appended: another process has appended a record.
-    Refused,
 }
 
 impl Brokers {
@@ -74,10 +66,12 @@ impl Brokers {
         let (name, asked_to_step_down) = (stream.to_owned(), Mutex::default());
         Ok(Self { runtime, client, stream: found, name, replicas, asked_to_step_down })
     }
+}
 
-    /// Returns the subject of a session. Every byte other than a letter, a digit, `-` or `_` is
-    /// written as `%` with two hexadecimal digits, because dots and wildcards separate subjects.
-    pub(super) fn subject(&self, session: &str) -> String {
+impl Stream for Brokers {
+    /// Every byte other than a letter, a digit, `-` or `_` is written as `%` with two hexadecimal
+    /// digits, because dots and wildcards separate subjects.
+    fn subject(&self, session: &str) -> String {
         let mut subject = format!("{}.", self.name);
         for byte in session.bytes() {
             if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {
@@ -89,18 +83,11 @@ impl Brokers {
         subject
     }
 
-    /// Returns the maximum length of a record in bytes.
-    pub(super) fn bytes_max(&self) -> usize {
+    fn bytes_max(&self) -> usize {
         self.client.server_info().max_payload.saturating_sub(OVERHEAD)
     }
 
-    /// Appends a record if the last one of the subject has the place `last`.
-    pub(super) fn append(
-        &self,
-        subject: &str,
-        last: u64,
-        bytes: Vec<u8>,
-    ) -> Result<Appended, StoreError> {
+    fn append(&self, subject: &str, last: u64, bytes: Vec<u8>) -> Result<Appended, StoreError> {
         let mut headers = HeaderMap::new();
         headers.insert(header::NATS_EXPECTED_STREAM, self.name.as_str());
         let last = last.to_string();
@@ -120,9 +107,13 @@ impl Brokers {
         place.map(Appended::At).ok_or_else(|| refused(format!("an unknown answer: {answer}")))
     }
 
-    /// Returns the last record of the session, as the leader and the other replicas know it.
-    pub(super) fn last(&self, session: &str, subject: &str) -> Result<Option<Stored>, StoreError> {
-        let newest = self.runtime.block_on(async {
+    fn last(&self, subject: &str) -> Result<Option<Message>, StoreError> {
+        let request = self.stream.raw_message_builder().last_by_subject(subject);
+        found(self.runtime.block_on(request.send()))
+    }
+
+    fn newest(&self, subject: &str) -> Option<u64> {
+        self.runtime.block_on(async {
             let ask = || self.stream.direct_get_last_for_subject(subject);
             // A broker is chosen at random, so most of these requests reach all of them.
             let mut places = Vec::new();
@@ -130,41 +121,20 @@ impl Brokers {
                 places.push(tokio::time::timeout(PATIENCE, ask()).await);
             }
             places.into_iter().flatten().flatten().map(|found| found.sequence).max()
-        });
-        let request = self.stream.raw_message_builder().last_by_subject(subject);
-        let found = self.runtime.block_on(request.send());
-        let stored = self.stored(session, found)?;
-        let place = stored.as_ref().map_or(0, |stored| stored.place);
-        match newest {
-            Some(newest) if newest > place => {
-                self.step_down(newest);
-                Err(missing(session, newest))
-            }
-            _ => Ok(stored),
-        }
+        })
     }
 
-    /// Returns the first record of the session at this place of the stream or behind it.
-    pub(super) fn next(
-        &self,
-        session: &str,
-        subject: &str,
-        place: u64,
-    ) -> Result<Option<Stored>, StoreError> {
+    fn next(&self, subject: &str, place: u64) -> Result<Option<Message>, StoreError> {
         let request = self.stream.raw_message_builder().sequence(place).next_by_subject(subject);
-        let found = self.runtime.block_on(request.send());
-        self.stored(session, found)
+        found(self.runtime.block_on(request.send()))
     }
 
-    /// Returns up to `count` records of the session from this place on, ascending. A broker that is
-    /// not the leader may answer, so the result may end early.
-    pub(super) fn following(
+    fn following(
         &self,
-        session: &str,
         subject: &str,
         place: u64,
         count: usize,
-    ) -> Result<Vec<Stored>, StoreError> {
+    ) -> Result<Vec<Message>, StoreError> {
         let request = json!({ "seq": place, "batch": count, "next_by_subj": subject });
         let messages = self.runtime.block_on(async {
             let inbox = self.client.new_inbox();
@@ -182,50 +152,24 @@ impl Brokers {
                 }
             }
         })?;
-        let record = |message: Message| {
-            let headers = message.headers.as_ref();
+        let message = |answer: async_nats::Message| {
+            let headers = answer.headers.as_ref();
             let place = headers.and_then(|headers| headers.get(header::NATS_SEQUENCE));
             let place = place.and_then(|place| place.as_str().parse().ok());
             let place = place.ok_or_else(|| refused("an answer has no sequence".to_owned()))?;
-            self.decoded(session, place, &message.payload)
+            Ok(Message { place, bytes: answer.payload.into() })
         };
-        messages.into_iter().map(record).collect()
+        messages.into_iter().map(message).collect()
     }
 
-    fn stored(
-        &self,
-        session: &str,
-        found: Result<jetstream::message::StreamMessage, jetstream::stream::RawMessageError>,
-    ) -> Result<Option<Stored>, StoreError> {
-        let found = match found {
-            Ok(found) => found,
-            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => {
-                return Ok(None);
-            }
-            Err(error) => return Err(failed(error)),
-        };
-        self.decoded(session, found.sequence, &found.payload).map(Some)
-    }
-
-    fn decoded(&self, session: &str, place: u64, bytes: &[u8]) -> Result<Stored, StoreError> {
-        record::decode(session, place, bytes).map_err(|reason| {
-            self.step_down(place);
-            refused(format!("{session}: the message at {place} of the stream is wrong: {reason}"))
-        })
-    }
-
-    /// Deletes the records of the subject before this place.
-    pub(super) fn purge(&self, subject: &str, before: u64) -> Result<(), StoreError> {
+    fn purge(&self, subject: &str, before: u64) -> Result<(), StoreError> {
         let purge = self.stream.purge().filter(subject).sequence(before);
         self.runtime.block_on(async { purge.await }).map(|_| ()).map_err(failed)
     }
 
-    /// Asks the leader of the stream to let another broker lead, because its record at this place
-    /// is missing or wrong. A failure changes nothing: the next attempt finds the same fault.
-    ///
     /// An election stops all sessions. A record that is wrong at all brokers therefore causes no
     /// more elections than there are replicas.
-    pub(super) fn step_down(&self, place: u64) {
+    fn step_down(&self, place: u64) {
         let mut asked = self.asked_to_step_down.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.len() >= PLACES_MAX && !asked.contains_key(&place) {
             return;
@@ -242,23 +186,24 @@ impl Brokers {
     }
 }
 
-/// Returns the error for a record that must exist, but that the leader of the stream does not have.
-pub(super) fn missing(session: &str, place: u64) -> StoreError {
-    refused(format!(
-        "{session}: the leader of the stream has lost the record at {place}; another broker was \
-         asked to lead, and the next attempt asks it"
-    ))
+pub(super) fn refused(why: String) -> StoreError {
+    StoreError::Own(std::io::Error::other(why))
 }
 
-fn refused(why: String) -> StoreError {
-    StoreError::Own(std::io::Error::other(why))
+/// Returns the message of an answer; `None` if the leader has none.
+fn found(answer: Result<StreamMessage, RawMessageError>) -> Result<Option<Message>, StoreError> {
+    match answer {
+        Ok(found) => Ok(Some(Message { place: found.sequence, bytes: found.payload.into() })),
+        Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
 }
 
 async fn find_or_create(
     context: &Context,
     name: &str,
     replicas: usize,
-) -> Result<Stream, StoreError> {
+) -> Result<stream::Stream, StoreError> {
     let config = Config {
         name: name.to_owned(),
         subjects: vec![format!("{name}.>")],

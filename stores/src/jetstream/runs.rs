@@ -9,7 +9,6 @@ use std::sync::Arc;
 use transfix_store::StoreError;
 
 use super::Session;
-use super::brokers::missing;
 use super::record::{Head, Reason, Stored};
 use crate::batch::{Direction, Kept};
 use crate::window::AHEAD;
@@ -113,7 +112,7 @@ fn earlier(session: &Session, head: &Head) -> Result<Option<(u64, Head)>, StoreE
 /// Returns the record at this place.
 fn exact(session: &Session, place: u64) -> Result<Arc<Stored>, StoreError> {
     let found = session.next(place)?;
-    found.filter(|stored| stored.place == place).ok_or_else(|| lost(session, place))
+    found.filter(|stored| stored.place == place).ok_or_else(|| session.lost(place))
 }
 
 /// Returns the first record of a run whose head passes the test. If a head passes, all later heads
@@ -132,7 +131,7 @@ fn first_where(
         let middle = low + (high - low) / 2;
         let stored = session.next(middle)?;
         let stored = stored.filter(|stored| stored.place <= found.place);
-        let stored = stored.ok_or_else(|| lost(session, found.place))?;
+        let stored = stored.ok_or_else(|| session.lost(found.place))?;
         if test(&stored.head) {
             (found, high) = (stored, middle);
         } else {
@@ -140,11 +139,6 @@ fn first_where(
         }
     }
     Ok(Some(found))
-}
-
-fn lost(session: &Session, place: u64) -> StoreError {
-    session.brokers.step_down(place);
-    missing(&session.name, place)
 }
 
 /// Reads commits in order, each with all its parts.
@@ -192,14 +186,12 @@ impl<'a> Walk<'a> {
             return Ok(None);
         }
         let next = self.at + 1;
-        let Session { brokers, name, subject, .. } = self.session;
         if self.ahead.is_empty() {
             // Only a walk of several records is worth a request for many.
             self.ahead.extend(self.session.cache.borrow().next(next));
         }
         if self.ahead.is_empty() {
-            let found = brokers.following(name, subject, next, AHEAD)?;
-            self.ahead.extend(found.into_iter().map(Arc::new));
+            self.ahead.extend(self.session.following(next, AHEAD)?.into_iter().map(Arc::new));
         }
         let follows = |stored: &Arc<Stored>| self.at == 0 || stored.head.previous == self.at;
         let stored = match self.ahead.pop_front().filter(follows) {
@@ -207,8 +199,8 @@ impl<'a> Walk<'a> {
             // The answer came from a broker that does not lead. The leader has every record.
             None => {
                 self.ahead.clear();
-                let found = brokers.next(name, subject, next)?.map(Arc::new);
-                found.filter(follows).ok_or_else(|| lost(self.session, next))?
+                let found = self.session.ask_leader(next)?.map(Arc::new);
+                found.filter(follows).ok_or_else(|| self.session.lost(next))?
             }
         };
         self.at = stored.place;
