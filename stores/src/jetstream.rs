@@ -113,7 +113,7 @@ pub struct Session {
     last: u64,
     /// The head of that record.
     head: Head,
-    /// The places of the records with the queued messages, by ticket.
+    /// The places of the first records of the commits with the queued messages, by ticket.
     queued: BTreeMap<u64, u64>,
     /// The places of records that this process has written in the present run.
     places: Places,
@@ -337,7 +337,7 @@ impl Server for Session {
         let mut first = HERE;
         for (at, changes) in parts.iter().enumerate() {
             let head = if at + 1 == parts.len() {
-                let here = if changes.queued.is_empty() { None } else { Some(HERE) };
+                let here = if changes.queued.is_empty() { None } else { Some(first) };
                 complete.queue = queued.values().copied().min().or(here).unwrap_or(0);
                 if batch.resets {
                     // Messages that are still queued survive a reset.
@@ -351,7 +351,7 @@ impl Server for Session {
             match self.append(head, changes)? {
                 Appended::At(place) => {
                     first = first.min(place);
-                    queued.extend(changes.queued.keys().map(|ticket| (*ticket, place)));
+                    queued.extend(changes.queued.keys().map(|ticket| (*ticket, first)));
                 }
                 Appended::Refused => {
                     self.is_owner = false;

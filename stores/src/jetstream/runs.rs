@@ -88,10 +88,9 @@ pub(super) fn queue(session: &Session) -> Result<Vec<(u64, u64, Kept)>, StoreErr
     while let Some(batch) = walk.next()? {
         let unqueued = batch.iter().map(|stored| stored.changes.unqueued).max().unwrap_or(0);
         queue.retain(|ticket, _| *ticket > unqueued);
-        for stored in batch {
-            let queued = stored.changes.queued.iter();
-            queue.extend(queued.map(|(ticket, kept)| (*ticket, (stored.place, kept.clone()))));
-        }
+        let first = batch[0].place;
+        let queued = batch.iter().flat_map(|stored| &stored.changes.queued);
+        queue.extend(queued.map(|(ticket, kept)| (*ticket, (first, kept.clone()))));
     }
     Ok(queue.into_iter().map(|(ticket, (place, kept))| (ticket, place, kept)).collect())
 }
