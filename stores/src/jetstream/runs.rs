@@ -77,7 +77,7 @@ pub(super) fn inbound(session: &Session, seq: u64) -> Result<Vec<(u64, Kept)>, S
     Ok(Vec::new())
 }
 
-/// Returns all queued messages, ascending: ticket, place of the record, message.
+/// Returns all queued messages, ascending: ticket, place of the commit's first record, message.
 pub(super) fn queue(session: &Session) -> Result<Vec<(u64, u64, Kept)>, StoreError> {
     if session.head.queue == 0 {
         return Ok(Vec::new());
@@ -114,18 +114,18 @@ fn exact(session: &Session, place: u64) -> Result<Arc<Stored>, StoreError> {
     found.filter(|stored| stored.place == place).ok_or_else(|| session.lost(place))
 }
 
-/// Returns the first record of a run whose head passes the test. If a head passes, all later heads
-/// of the run pass.
+/// Returns the first record whose head passes the test, from the place `first` on. If a head passes,
+/// all later heads pass.
 fn first_where(
     session: &Session,
-    (mut low, last): (u64, u64),
+    (first, last): (u64, u64),
     test: impl Fn(&Head) -> bool,
 ) -> Result<Option<Arc<Stored>>, StoreError> {
     let mut found = exact(session, last)?;
     if !test(&found.head) {
         return Ok(None);
     }
-    let mut high = last;
+    let (mut low, mut high) = (first, last);
     while low < high {
         let middle = low + (high - low) / 2;
         let stored = session.next(middle)?;
@@ -136,6 +136,10 @@ fn first_where(
         } else {
             low = stored.place + 1;
         }
+    }
+    // A leader that has lost the first record returns a later one.
+    if found.head.previous >= first && test(&exact(session, found.head.previous)?.head) {
+        return Err(session.lost(found.head.previous));
     }
     Ok(Some(found))
 }
