@@ -202,18 +202,23 @@ impl Session {
     }
 
     /// Continues after the last record, if there is one.
+    ///
+    /// The leader answers before the other replicas do. So a record that the leader has lost is
+    /// noticed, whenever it was appended.
     fn read_last(&mut self) -> Result<(), StoreError> {
-        let newest = self.brokers.newest(&self.subject).unwrap_or(0);
-        let last = self.brokers.last(&self.subject)?;
-        let place = last.as_ref().map_or(0, |last| last.place);
-        if newest > place {
-            return Err(self.lost(newest));
+        let mut known = self.last;
+        for _ in 0..ATTEMPTS {
+            let last = self.brokers.last(&self.subject)?;
+            let place = last.as_ref().map_or(0, |last| last.place);
+            if place < known {
+                return Err(self.lost(known));
+            }
+            known = self.brokers.newest(&self.subject)?;
+            if known <= place {
+                return last.map_or(Ok(()), |last| self.adopt(&self.decoded(&last)?));
+            }
         }
-        match last {
-            Some(last) => self.adopt(&self.decoded(&last)?),
-            None if self.last > 0 => Err(self.lost(self.last)),
-            None => Ok(()),
-        }
+        Err(refused(format!("{}: another process writes this session", self.name)))
     }
 
     /// Continues after this record.

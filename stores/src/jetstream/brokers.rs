@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{
-    self, Config, DiscardPolicy, LastRawMessageErrorKind, RawMessageError, RetentionPolicy,
-    StorageType,
+    self, Config, DirectGetErrorKind, DiscardPolicy, LastRawMessageErrorKind, RawMessageError,
+    RetentionPolicy, StorageType,
 };
 use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectOptions, HeaderMap, Request, header};
 use futures_util::StreamExt;
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use transfix_store::StoreError;
@@ -25,6 +26,12 @@ use crate::failed;
 const NOT_LAST: [u64; 2] = [10_071, 10_164];
 /// Time limit for one request. A broker that leads the stream and dies is replaced within 9 s.
 const PATIENCE: Duration = Duration::from_secs(12);
+/// Direct gets for each replica that compare the last record of a session. A broker is chosen at
+/// random for each. If a damaged leader has lost the record and the two other replicas have it, all
+/// gets miss the record with a probability of 3^-24.
+const DIRECT_GETS: usize = 8;
+/// Time limit for these direct gets.
+const DIRECT_PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum number of faulty places for which a leader is asked to step down.
 const PLACES_MAX: usize = 1_024;
 /// Bytes of a message beside its payload: subject and headers.
@@ -112,16 +119,23 @@ impl Stream for Brokers {
         found(self.runtime.block_on(request.send()))
     }
 
-    fn newest(&self, subject: &str) -> Option<u64> {
-        self.runtime.block_on(async {
-            let ask = || self.stream.direct_get_last_for_subject(subject);
-            // A broker is chosen at random, so most of these requests reach all of them.
-            let mut places = Vec::new();
-            for _ in 0..2 * self.replicas {
-                places.push(tokio::time::timeout(PATIENCE, ask()).await);
+    fn newest(&self, subject: &str) -> Result<u64, StoreError> {
+        let ask = || async {
+            let asked = self.stream.direct_get_last_for_subject(subject);
+            match tokio::time::timeout(DIRECT_PATIENCE, asked).await.map_err(failed)? {
+                Ok(found) => Ok(found.sequence),
+                Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(0),
+                Err(error) => Err(failed(error)),
             }
-            places.into_iter().flatten().flatten().map(|found| found.sequence).max()
-        })
+        };
+        let asked = DIRECT_GETS * self.replicas;
+        let answers = self.runtime.block_on(join_all((0..asked).map(|_| ask())));
+        let (places, mut errors): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+        match errors.pop() {
+            // Half of them are enough, so a broker that does not answer prevents no take-over.
+            Some(Err(error)) if places.len() < asked / 2 => Err(error),
+            _ => Ok(places.into_iter().flatten().max().unwrap_or(0)),
+        }
     }
 
     fn next(&self, subject: &str, place: u64) -> Result<Option<Message>, StoreError> {

@@ -19,9 +19,9 @@ pub(super) trait Stream: Send + Sync {
     /// Returns the last message of the subject, as the leader knows it.
     fn last(&self, subject: &str) -> Result<Option<Message>, StoreError>;
 
-    /// Returns the highest place of the subject that any of several replicas reports. The replicas
-    /// are chosen at random; failures are ignored.
-    fn newest(&self, subject: &str) -> Option<u64>;
+    /// Returns the highest place of the subject that any of many replicas, chosen at random,
+    /// reports; 0 if none has a message.
+    fn newest(&self, subject: &str) -> Result<u64, StoreError>;
 
     /// Returns the first message of the subject at this place or behind it, as the leader knows it.
     fn next(&self, subject: &str, place: u64) -> Result<Option<Message>, StoreError>;
