@@ -6,6 +6,8 @@
 mod brokers;
 mod record;
 mod runs;
+#[cfg(test)]
+mod simulated;
 mod stream;
 
 use std::cell::RefCell;
