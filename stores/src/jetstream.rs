@@ -4,6 +4,8 @@
 //! error, and the leader of the stream is asked to step down.
 
 mod brokers;
+#[cfg(test)]
+mod hand_over;
 mod record;
 mod runs;
 #[cfg(test)]
