@@ -1,29 +1,37 @@
 //! The connection to the brokers: one for all sessions of a process.
 //!
-//! **Invariant:** a missing message is never believed. An answer that contradicts another one is an
-//! error, and the leader of the stream is asked to step down.
+//! **Invariant:** a record at the same place causes no more elections than there are replicas.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{
-    Config, DiscardPolicy, LastRawMessageErrorKind, RetentionPolicy, StorageType, Stream,
+    self, Config, DirectGetErrorKind, DiscardPolicy, LastRawMessageErrorKind, RawMessageError,
+    RetentionPolicy, StorageType,
 };
 use async_nats::jetstream::{self, Context};
-use async_nats::{Client, ConnectOptions, HeaderMap, Message, Request, header};
+use async_nats::{Client, ConnectOptions, HeaderMap, Request, header};
 use futures_util::StreamExt;
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use transfix_store::StoreError;
 
-use super::record::{self, Stored};
+use super::stream::{Appended, Message, Stream};
 use crate::failed;
 
 /// Codes of JetStream for a subject whose last message is not the expected one.
 const NOT_LAST: [u64; 2] = [10_071, 10_164];
 /// Time limit for one request. A broker that leads the stream and dies is replaced within 9 s.
 const PATIENCE: Duration = Duration::from_secs(12);
+/// Direct gets for each replica that compare the last record of a session. A broker is chosen at
+/// random for each. If a damaged leader has lost the record and the two other replicas have it, all
+/// gets miss the record with a probability of 3^-24.
+const DIRECT_GETS: usize = 8;
+/// Time limit for these direct gets.
+const DIRECT_PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum number of faulty places for which a leader is asked to step down.
 const PLACES_MAX: usize = 1_024;
 /// Bytes of a message beside its payload: subject and headers.
@@ -33,7 +41,7 @@ const OVERHEAD: usize = 1 << 10;
 pub(super) struct Brokers {
     runtime: Background,
     client: Client,
-    stream: Stream,
+    stream: stream::Stream,
     name: String,
     replicas: usize,
     /// Number of requests to step down, by the place of the record that was missing or wrong.
@@ -64,15 +72,6 @@ impl Drop for Background {
     }
 }
 
-/// The outcome of an append.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Appended {
-    /// The record has this place.
-    At(u64),
-    /// Nothing was appended: another process has appended a record.
-    Refused,
-}
-
 impl Brokers {
     pub(super) fn connect(
         urls: &str,
@@ -100,9 +99,26 @@ impl Brokers {
         Ok(Self { runtime, client, stream: found, name, replicas, asked_to_step_down })
     }
 
-    /// Returns the subject of a session. Every byte other than a letter, a digit, `-` or `_` is
-    /// written as `%` with two hexadecimal digits, because dots and wildcards separate subjects.
-    pub(super) fn subject(&self, session: &str) -> String {
+    #[cfg(feature = "fleet")]
+    pub(super) fn stream_name(&self) -> &str {
+        &self.name
+    }
+
+    #[cfg(feature = "fleet")]
+    pub(super) const fn client(&self) -> &Client {
+        &self.client
+    }
+
+    #[cfg(feature = "fleet")]
+    pub(super) fn runtime(&self) -> &Runtime {
+        self.runtime.get()
+    }
+}
+
+impl Stream for Brokers {
+    /// Every byte other than a letter, a digit, `-` or `_` is written as `%` with two hexadecimal
+    /// digits, because dots and wildcards separate subjects.
+    fn subject(&self, session: &str) -> String {
         let mut subject = format!("{}.", self.name);
         for byte in session.bytes() {
             if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {
@@ -114,18 +130,11 @@ impl Brokers {
         subject
     }
 
-    /// Returns the maximum length of a record in bytes.
-    pub(super) fn bytes_max(&self) -> usize {
+    fn bytes_max(&self) -> usize {
         self.client.server_info().max_payload.saturating_sub(OVERHEAD)
     }
 
-    /// Appends a record if the last one of the subject has the place `last`.
-    pub(super) fn append(
-        &self,
-        subject: &str,
-        last: u64,
-        bytes: Vec<u8>,
-    ) -> Result<Appended, StoreError> {
+    fn append(&self, subject: &str, last: u64, bytes: Vec<u8>) -> Result<Appended, StoreError> {
         let mut headers = HeaderMap::new();
         headers.insert(header::NATS_EXPECTED_STREAM, self.name.as_str());
         let last = last.to_string();
@@ -145,78 +154,41 @@ impl Brokers {
         place.map(Appended::At).ok_or_else(|| refused(format!("an unknown answer: {answer}")))
     }
 
-    #[cfg(feature = "fleet")]
-    pub(super) fn stream(&self) -> &str {
-        &self.name
-    }
-
-    #[cfg(feature = "fleet")]
-    pub(super) const fn client(&self) -> &Client {
-        &self.client
-    }
-
-    #[cfg(feature = "fleet")]
-    pub(super) fn runtime(&self) -> &Runtime {
-        self.runtime.get()
-    }
-
-    /// Returns the last record of the session, as the leader of the stream knows it.
-    #[cfg(feature = "fleet")]
-    pub(super) fn newest(
-        &self,
-        session: &str,
-        subject: &str,
-    ) -> Result<Option<Stored>, StoreError> {
+    fn last(&self, subject: &str) -> Result<Option<Message>, StoreError> {
         let request = self.stream.raw_message_builder().last_by_subject(subject);
-        let found = self.runtime.block_on(request.send());
-        self.stored(session, found)
+        found(self.runtime.block_on(request.send()))
     }
 
-    /// Returns the last record of the session, as the leader and the other replicas know it.
-    pub(super) fn last(&self, session: &str, subject: &str) -> Result<Option<Stored>, StoreError> {
-        let newest = self.runtime.block_on(async {
-            let ask = || self.stream.direct_get_last_for_subject(subject);
-            // A broker is chosen at random, so most of these requests reach all of them.
-            let mut places = Vec::new();
-            for _ in 0..2 * self.replicas {
-                places.push(tokio::time::timeout(PATIENCE, ask()).await);
+    fn newest(&self, subject: &str) -> Result<u64, StoreError> {
+        let ask = || async {
+            let asked = self.stream.direct_get_last_for_subject(subject);
+            match tokio::time::timeout(DIRECT_PATIENCE, asked).await.map_err(failed)? {
+                Ok(found) => Ok(found.sequence),
+                Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(0),
+                Err(error) => Err(failed(error)),
             }
-            places.into_iter().flatten().flatten().map(|found| found.sequence).max()
-        });
-        let request = self.stream.raw_message_builder().last_by_subject(subject);
-        let found = self.runtime.block_on(request.send());
-        let stored = self.stored(session, found)?;
-        let place = stored.as_ref().map_or(0, |stored| stored.place);
-        match newest {
-            Some(newest) if newest > place => {
-                self.step_down(newest);
-                Err(missing(session, newest))
-            }
-            _ => Ok(stored),
+        };
+        let asked = DIRECT_GETS * self.replicas;
+        let answers = self.runtime.block_on(join_all((0..asked).map(|_| ask())));
+        let (places, mut errors): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+        match errors.pop() {
+            // Half of them are enough, so a broker that does not answer prevents no take-over.
+            Some(Err(error)) if places.len() < asked / 2 => Err(error),
+            _ => Ok(places.into_iter().flatten().max().unwrap_or(0)),
         }
     }
 
-    /// Returns the first record of the session at this place of the stream or behind it.
-    pub(super) fn next(
-        &self,
-        session: &str,
-        subject: &str,
-        place: u64,
-    ) -> Result<Option<Stored>, StoreError> {
+    fn next(&self, subject: &str, place: u64) -> Result<Option<Message>, StoreError> {
         let request = self.stream.raw_message_builder().sequence(place).next_by_subject(subject);
-        let found = self.runtime.block_on(request.send());
-        self.stored(session, found)
+        found(self.runtime.block_on(request.send()))
     }
 
-    /// Returns up to `count` records of the session from this place on, ascending. A broker that is
-    /// not the leader may answer, so the result may end early.
-    pub(super) fn following(
+    fn following(
         &self,
-        session: &str,
         subject: &str,
         place: u64,
         count: usize,
-    ) -> Result<Vec<Stored>, StoreError> {
+    ) -> Result<Vec<Message>, StoreError> {
         let request = json!({ "seq": place, "batch": count, "next_by_subj": subject });
         let messages = self.runtime.block_on(async {
             let inbox = self.client.new_inbox();
@@ -234,50 +206,24 @@ impl Brokers {
                 }
             }
         })?;
-        let record = |message: Message| {
-            let headers = message.headers.as_ref();
+        let message = |answer: async_nats::Message| {
+            let headers = answer.headers.as_ref();
             let place = headers.and_then(|headers| headers.get(header::NATS_SEQUENCE));
             let place = place.and_then(|place| place.as_str().parse().ok());
             let place = place.ok_or_else(|| refused("an answer has no sequence".to_owned()))?;
-            self.decoded(session, place, &message.payload)
+            Ok(Message { place, bytes: answer.payload.into() })
         };
-        messages.into_iter().map(record).collect()
+        messages.into_iter().map(message).collect()
     }
 
-    fn stored(
-        &self,
-        session: &str,
-        found: Result<jetstream::message::StreamMessage, jetstream::stream::RawMessageError>,
-    ) -> Result<Option<Stored>, StoreError> {
-        let found = match found {
-            Ok(found) => found,
-            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => {
-                return Ok(None);
-            }
-            Err(error) => return Err(failed(error)),
-        };
-        self.decoded(session, found.sequence, &found.payload).map(Some)
-    }
-
-    fn decoded(&self, session: &str, place: u64, bytes: &[u8]) -> Result<Stored, StoreError> {
-        record::decode(session, place, bytes).map_err(|reason| {
-            self.step_down(place);
-            refused(format!("{session}: the message at {place} of the stream is wrong: {reason}"))
-        })
-    }
-
-    /// Deletes the records of the subject before this place.
-    pub(super) fn purge(&self, subject: &str, before: u64) -> Result<(), StoreError> {
+    fn purge(&self, subject: &str, before: u64) -> Result<(), StoreError> {
         let purge = self.stream.purge().filter(subject).sequence(before);
         self.runtime.block_on(async { purge.await }).map(|_| ()).map_err(failed)
     }
 
-    /// Asks the leader of the stream to let another broker lead, because its record at this place
-    /// is missing or wrong. A failure changes nothing: the next attempt finds the same fault.
-    ///
     /// An election stops all sessions. A record that is wrong at all brokers therefore causes no
     /// more elections than there are replicas.
-    pub(super) fn step_down(&self, place: u64) {
+    fn step_down(&self, place: u64) {
         let mut asked = self.asked_to_step_down.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.len() >= PLACES_MAX && !asked.contains_key(&place) {
             return;
@@ -294,23 +240,24 @@ impl Brokers {
     }
 }
 
-/// Returns the error for a record that must exist, but that the leader of the stream does not have.
-pub(super) fn missing(session: &str, place: u64) -> StoreError {
-    refused(format!(
-        "{session}: the leader of the stream has lost the record at {place}; another broker was \
-         asked to lead, and the next attempt asks it"
-    ))
+pub(super) fn refused(why: String) -> StoreError {
+    StoreError::Own(std::io::Error::other(why))
 }
 
-fn refused(why: String) -> StoreError {
-    StoreError::Own(std::io::Error::other(why))
+/// Returns the message of an answer; `None` if the leader has none.
+fn found(answer: Result<StreamMessage, RawMessageError>) -> Result<Option<Message>, StoreError> {
+    match answer {
+        Ok(found) => Ok(Some(Message { place: found.sequence, bytes: found.payload.into() })),
+        Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
 }
 
 async fn find_or_create(
     context: &Context,
     name: &str,
     replicas: usize,
-) -> Result<Stream, StoreError> {
+) -> Result<stream::Stream, StoreError> {
     let config = Config {
         name: name.to_owned(),
         subjects: vec![format!("{name}.>")],
