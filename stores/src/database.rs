@@ -47,7 +47,8 @@ pub enum Written {
 pub enum Taking {
     /// The session is taken over, whoever owns it.
     Over,
-    /// Only if this process still owns the session. Its pending requests are void.
+    /// Only if this process still owns the session. Its pending requests are void. A process that
+    /// has never owned the session only reads the numbers.
     Again,
 }
 
@@ -72,6 +73,13 @@ pub struct DatabaseStore<S> {
 }
 
 impl<S: Server + 'static> DatabaseStore<S> {
+    /// Opens the store of the session `name` on a server, and takes it over as `taking` says.
+    #[cfg(any(feature = "postgres", feature = "redis"))]
+    pub(crate) fn opened(mut server: S, name: &str, taking: Taking) -> Result<Self, StoreError> {
+        let numbers = server.take(taking)?;
+        Self::of(server, name, numbers)
+    }
+
     /// Creates the store of the session `name` on a server that contains these numbers.
     pub(crate) fn of(server: S, name: &str, numbers: Numbers) -> Result<Self, StoreError> {
         Ok(Self {

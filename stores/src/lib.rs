@@ -43,6 +43,8 @@
 mod batch;
 mod behind;
 mod database;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod tokens;
 mod window;
 
 #[cfg(feature = "jetstream")]
