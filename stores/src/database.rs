@@ -1,9 +1,11 @@
 //! A store in a database: the part that all servers have in common.
 
 use std::fmt;
+use std::time::Duration;
 
 use transfix_store::{Committed, Numbers, Record, Store, StoreError, Stored, Wake};
 
+use crate::PATIENCE;
 use crate::batch::{Batch, Direction, Kept};
 use crate::behind::{Asked, Behind};
 use crate::window::{AHEAD, Window};
@@ -13,6 +15,9 @@ pub(crate) type Messages = Vec<(u64, Kept)>;
 
 /// The operations that a database server provides for the store of one session.
 pub trait Server: Send {
+    /// Maximum time that a session waits for an answer.
+    const PATIENCE: Duration = PATIENCE;
+
     /// Writes the batch in one transaction. Writes nothing if another process has taken over the
     /// session.
     fn write(&mut self, batch: &Batch) -> Result<Written, StoreError>;
@@ -54,7 +59,7 @@ pub enum Taking {
 
 /// The store of a session in a database; see [`PostgresStore`](crate::PostgresStore) and
 /// [`RedisStore`](crate::RedisStore).
-pub struct DatabaseStore<S> {
+pub struct DatabaseStore<S: Server> {
     behind: Behind<S>,
     name: String,
     numbers: Numbers,
@@ -301,7 +306,7 @@ impl<S: Server + 'static> Store for DatabaseStore<S> {
     }
 }
 
-impl<S> fmt::Debug for DatabaseStore<S> {
+impl<S: Server> fmt::Debug for DatabaseStore<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, numbers, poisoned, .. } = self;
         let mut debug = f.debug_struct("DatabaseStore");

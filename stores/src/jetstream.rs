@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use async_nats::ConnectOptions;
 use transfix_store::{Numbers, StoreError};
@@ -261,6 +262,8 @@ impl Session {
 }
 
 impl Server for Session {
+    const PATIENCE: Duration = brokers::PATIENCE;
+
     fn take(&mut self, taking: Taking) -> Result<Numbers, StoreError> {
         self.is_owner = false;
         for _ in 0..ATTEMPTS {

@@ -23,7 +23,7 @@ use crate::failed;
 /// Codes of JetStream for a subject whose last message is not the expected one.
 const NOT_LAST: [u64; 2] = [10_071, 10_164];
 /// Time limit for one request. A broker that leads the stream and dies is replaced within 9 s.
-const PATIENCE: Duration = Duration::from_secs(12);
+pub(super) const PATIENCE: Duration = Duration::from_secs(12);
 /// Maximum number of faulty places for which a leader is asked to step down.
 const PLACES_MAX: usize = 1_024;
 /// Bytes of a message beside its payload: subject and headers.
