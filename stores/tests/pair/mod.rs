@@ -158,6 +158,28 @@ fn a_killed_primary_loses_nothing() {
     }
 }
 
+/// A restarted primary shows commits that the standby does not have. The store continues only when
+/// the standby has them.
+#[test]
+fn a_restarted_primary_waits_for_its_standby() {
+    let server = Pair::start();
+    let mut store = Patient(server.open(&server.fresh_name(), 1).unwrap());
+    server.standby.signal("STOP");
+    store.put(2, order(1)).unwrap();
+    let ticket = begin_commit(&mut store);
+    server.primary.for_each_waiting("pid");
+    server.primary.kill();
+    wait(&mut store, ticket).unwrap_err();
+    server.primary.serve_as_primary();
+    let early = store.reopen();
+    server.standby.signal("CONT");
+    early.unwrap_err();
+    while store.reopen().is_err() {}
+    assert_eq!(store.numbers().next_out, 2);
+    store.put(3, order(2)).unwrap();
+    commit(&mut store).unwrap();
+}
+
 /// A primary is paused until the standby is promoted, and then continues with the commits that it
 /// was sent before.
 #[test]

@@ -3,14 +3,14 @@
 use std::fs::{self, File};
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use transfix_store::{Store, StoreError};
 use transfix_stores::PostgresStore;
 use transfix_testkit::temp::TempDir;
 
-use super::{Disconnects, Server};
+use super::{Disconnects, Server, family};
 
 /// PostgreSQL, as packaged by Debian or found in the search path.
 pub struct Postgres {
@@ -49,6 +49,11 @@ impl Postgres {
         self.run("pg_ctl", &["-D", &data, "-o", &options, "-l", &log, "-w", "start"]);
     }
 
+    /// Starts the server as the primary of a [`Pair`].
+    pub fn serve_as_primary(&self) {
+        self.serve("-c synchronous_standby_names=standby");
+    }
+
     /// Makes the standby a primary.
     pub fn promote(&self) {
         self.run("pg_ctl", &["-D", &self.data(), "-w", "promote"]);
@@ -58,7 +63,9 @@ impl Postgres {
     pub fn kill(&self) {
         // Stopped processes start no others.
         self.signal("STOP");
+        let processes = family(self.process());
         self.signal("KILL");
+        while processes.iter().any(|process| Path::new(&format!("/proc/{process}")).exists()) {}
     }
 
     /// Executes this for each connection that waits for a synchronous standby; returns once there
@@ -122,6 +129,10 @@ impl Disconnects for Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
+        // A failed test may leave the server stopped or killed.
+        for process in family(self.process()) {
+            let _ = Command::new("kill").args(["-s", "CONT", &process.to_string()]).output();
+        }
         let _ = self.status("pg_ctl", &["-D", &self.data(), "-m", "immediate", "-w", "stop"]);
     }
 }
@@ -143,7 +154,7 @@ impl Pair {
     pub fn start() -> Self {
         let (primary, standby) = (Postgres::new(), Postgres::new());
         primary.initialize();
-        primary.serve("-c synchronous_standby_names=standby");
+        primary.serve_as_primary();
         let (data, source) = (standby.data(), config(&[&primary]));
         standby.run("pg_basebackup", &["-D", &data, "-d", &source, "-R", "-c", "fast", "-N"]);
         standby.serve("-c cluster_name=standby");
