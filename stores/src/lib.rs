@@ -20,10 +20,10 @@
 //! thread. Messages are sent only after they are stored. A ResendRequest(2), or a logon with
 //! `refresh_on_logon`, waits for the server's answer. After 5 s the session ends, and it recovers
 //! automatically when the server is back. `open` sets a timeout of 5 s for connecting and for each
-//! commit, unless its first argument sets another. Two commits may take longer: a commit to NATS up
-//! to 12 s, as a read does, because the brokers may have to elect a leader; a commit to PostgreSQL
-//! as long as its synchronous standby is missing. When the engine stops, a store waits up to 5 s
-//! (NATS: 12 s) until its commits are stored.
+//! commit, unless its first argument sets another. NATS may take 12 s for a commit or a read,
+//! because the brokers may have to elect a leader. PostgreSQL waits for a missing synchronous
+//! standby without a limit. When the engine stops, a store waits up to 5 s (NATS: 12 s) until its
+//! commits are stored.
 //!
 //! ```no_run
 //! # use transfix::{Application, Engine, Settings, SessionId};

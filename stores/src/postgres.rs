@@ -66,10 +66,10 @@ const READ_QUEUE: &str = "\
 /// - 1 here.
 ///
 /// **A synchronous standby.** `host=a,b` names a primary and its standby; the store connects to the
-/// host that accepts writes. If the server's `synchronous_standby_names` names the standby, a commit
-/// is acknowledged when both servers have it. A commit for which the server has stopped waiting is
-/// an error. With `options='-c transfix.require_standby=on'`, a server is refused whose settings do
-/// not make commits wait for a standby.
+/// host that accepts writes. If `synchronous_standby_names` of the server names the standby, a
+/// commit is acknowledged when both servers have it. If the server stops waiting for the standby,
+/// the commit fails. With `options='-c transfix.require_standby=on'`, a server is refused whose
+/// settings do not make commits wait for a standby.
 pub type PostgresStore = DatabaseStore<Postgres>;
 
 /// The connection of a [`PostgresStore`] to its server.

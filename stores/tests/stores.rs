@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use gateways::an_order_is_answered_once_whatever_happens;
+use gateways::orders_are_answered_once_whatever_happens;
 use server::{Disconnects, Postgres, Redis, Server};
 use transfix::codec::FrameWriter;
 use transfix::{
@@ -423,5 +423,5 @@ fn postgres() {
 #[test]
 fn redis() {
     let server = all(Redis::start());
-    an_order_is_answered_once_whatever_happens(&*server, |_| ());
+    orders_are_answered_once_whatever_happens(&*server, |_| ());
 }

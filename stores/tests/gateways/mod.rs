@@ -80,9 +80,9 @@ fn gateway() {
     engine.stop(Duration::from_secs(5));
 }
 
-/// Each order is answered once, in order, although the gateway with the session is killed, a gateway
-/// is paused until the other one has the session, and finally the server has a fault.
-pub(crate) fn an_order_is_answered_once_whatever_happens<S: Server>(server: &S, fault: fn(&S)) {
+/// Each order is answered once, in order. Meanwhile the gateway with the session is killed, a
+/// gateway is paused until the other one has the session, and the server has a fault.
+pub(crate) fn orders_are_answered_once_whatever_happens<S: Server>(server: &S, fault: fn(&S)) {
     let name = server.fresh_name();
     let mut gateways = [Gateway::start(server, &name), Gateway::start(server, &name)];
     let dir = TempDir::new();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use transfix_store::{Kind, Record, Store};
 use transfix_testkit::laws::Patient;
 
-use crate::gateways::an_order_is_answered_once_whatever_happens;
+use crate::gateways::orders_are_answered_once_whatever_happens;
 use crate::server::{Nats, Server};
 use crate::{a_logon_waits_for_its_server_alone, a_long_resend_finds_all, commit, laws, order};
 use crate::{
@@ -26,7 +26,7 @@ fn jetstream() {
     engines_take_turns(&server);
     a_stopped_server_holds_up_its_own_session(&server);
     a_logon_waits_for_its_server_alone(&server);
-    an_order_is_answered_once_whatever_happens(&*server, |server| server.kill(1));
+    orders_are_answered_once_whatever_happens(&*server, |server| server.kill(1));
     server.restart(1);
     a_killed_broker_loses_nothing(&server);
 }

@@ -7,7 +7,7 @@ use transfix_store::{Committed, Kind, Record, Store, StoreError};
 use transfix_stores::PostgresStore;
 use transfix_testkit::laws::Patient;
 
-use crate::gateways::an_order_is_answered_once_whatever_happens;
+use crate::gateways::orders_are_answered_once_whatever_happens;
 use crate::server::{Disconnects, Pair, Postgres, Server, config};
 use crate::{all, commit, order};
 
@@ -18,7 +18,7 @@ fn pair() {
     commits_wait_for_a_stopped_standby(&server);
     a_cancelled_wait_acknowledges_nothing(&server);
     a_take_over_whose_answer_is_lost_is_recognized(&server);
-    an_order_is_answered_once_whatever_happens(&*server, |server| {
+    orders_are_answered_once_whatever_happens(&*server, |server| {
         server.primary.kill();
         server.standby.promote();
     });
