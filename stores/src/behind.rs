@@ -35,6 +35,8 @@ pub(crate) struct Asked<T> {
     answer: Receiver<Result<T, StoreError>>,
     since: Instant,
     patience: Duration,
+    /// Exists until the request is abandoned.
+    _awaited: Arc<()>,
 }
 
 impl<T> Asked<T> {
@@ -123,14 +125,19 @@ impl<S: Server + 'static> Behind<S> {
         sent.and_then(Result::ok).ok_or(StoreError::Poisoned)
     }
 
-    /// Queues a request after all commits. The session is woken when the answer arrives.
+    /// Queues a request after all commits. The session is woken when the answer arrives. A request
+    /// that is abandoned before its turn does not begin.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&mut S) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<Asked<T>, StoreError> {
         let (sender, answer) = channel();
-        let line = Arc::clone(&self.line);
+        let (line, awaited) = (Arc::clone(&self.line), Arc::new(()));
+        let is_awaited = Arc::downgrade(&awaited);
         self.begin(move |server| {
+            if is_awaited.strong_count() == 0 {
+                return;
+            }
             let _ = sender.send(ask(server));
             let wake = lock(&line).wake.clone();
             if let Some(wake) = wake {
@@ -139,7 +146,7 @@ impl<S: Server + 'static> Behind<S> {
         })?;
         #[expect(clippy::disallowed_methods, reason = "nothing but the patience depends on it")]
         let since = Instant::now();
-        Ok(Asked { answer, since, patience: S::PATIENCE })
+        Ok(Asked { answer, since, patience: S::PATIENCE, _awaited: awaited })
     }
 
     /// Queues a request and waits for the answer; used only while the store is reopened.

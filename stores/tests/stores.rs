@@ -100,6 +100,22 @@ fn a_standby_writes_after_it_takes_over(server: &impl Server) {
     assert!(matches!(refused, StoreError::Fenced { .. }), "{refused}");
 }
 
+/// A take-over for which the engine no longer waits does not happen later.
+fn an_abandoned_take_over_takes_nothing(server: &impl Server) {
+    let name = server.fresh_name();
+    let mut owner = Patient(server.open(&name, 1).unwrap());
+    let mut standby = Patient(server.stand_by(&name, 2).unwrap());
+    server.signal("STOP");
+    standby.put(3, order(1)).unwrap();
+    let committed = standby.commit();
+    let refreshed = standby.refresh();
+    server.signal("CONT");
+    assert!(committed.is_ok() && refreshed.is_err());
+    while standby.reopen().is_err() {}
+    owner.put(4, order(1)).unwrap();
+    commit(&mut owner).unwrap();
+}
+
 /// If the server interrupts the connection, the store reconnects.
 fn a_cut_connection_is_made_again(server: &impl Disconnects) {
     let name = server.fresh_name();
@@ -417,7 +433,7 @@ fn all<S: Disconnects + 'static>(server: S) -> Arc<S> {
 
 #[test]
 fn postgres() {
-    all(Postgres::start());
+    an_abandoned_take_over_takes_nothing(&*all(Postgres::start()));
 }
 
 #[test]

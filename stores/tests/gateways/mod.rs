@@ -135,7 +135,7 @@ pub(crate) fn orders_are_answered_once_whatever_happens<S: Server>(server: &S, f
             150 => "gateway killed",
             300 => "gateway paused",
             350 => "gateway continued",
-            ORDERS => "server with a fault",
+            ORDERS => "to the last order",
             _ => continue,
         };
         println!("{part}: at most {} ms between two answers", longest / 1_000_000);
