@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 pub use async_nats::ConnectOptions;
 use transfix_store::{Numbers, StoreError};
@@ -60,7 +61,7 @@ pub type JetStreamStore = DatabaseStore<Session>;
 
 /// A connection to the brokers, shared by the sessions of a process.
 #[derive(Clone)]
-pub struct JetStream(Arc<dyn Stream>);
+pub struct JetStream(Arc<Brokers>);
 
 impl JetStream {
     /// Connects to brokers, such as `n1:4222,n2:4222,n3:4222`, and opens the stream. A missing
@@ -78,12 +79,16 @@ impl JetStream {
     ) -> Result<Self, StoreError> {
         Brokers::connect(brokers, stream, options, replicas).map(|brokers| Self(Arc::new(brokers)))
     }
+
+    fn stream(&self) -> Arc<dyn Stream> {
+        Arc::clone(&self.0) as _
+    }
 }
 
 #[cfg(feature = "fleet")]
 impl JetStream {
-    pub(crate) fn stream(&self) -> &str {
-        self.0.stream_name()
+    pub(crate) fn name(&self) -> &str {
+        self.0.name()
     }
 
     pub(crate) fn client(&self) -> &async_nats::Client {
@@ -124,7 +129,7 @@ impl JetStreamStore {
     /// [`StoreError::Own`] if the brokers do not answer, or if the session's messages in the stream
     /// are damaged.
     pub fn open(brokers: &JetStream, name: &str, now_ns: u64) -> Result<Self, StoreError> {
-        let mut session = Session::new(brokers, name, now_ns)?;
+        let mut session = Session::new(brokers.stream(), name, now_ns)?;
         let numbers = session.take(Taking::Over)?;
         Self::of(session, name, numbers)
     }
@@ -137,7 +142,7 @@ impl JetStreamStore {
         now_ns: u64,
     ) -> Result<Self, StoreError> {
         let name = id.to_string();
-        let mut session = Session::new(&gateway.brokers, &name, now_ns)?;
+        let mut session = Session::new(gateway.brokers.stream(), &name, now_ns)?;
         session.owner = gateway.run();
         session.gateway = Some(Arc::clone(gateway));
         gateway.add(id, &session.owns_since);
@@ -153,7 +158,7 @@ impl JetStreamStore {
     /// # Errors
     /// As [`JetStreamStore::open`].
     pub fn stand_by(brokers: &JetStream, name: &str, now_ns: u64) -> Result<Self, StoreError> {
-        let mut session = Session::new(brokers, name, now_ns)?;
+        let mut session = Session::new(brokers.stream(), name, now_ns)?;
         session.read_last()?;
         let numbers = session.head.numbers;
         Self::of(session, name, numbers)
@@ -246,11 +251,11 @@ impl Places {
 }
 
 impl Session {
-    fn new(brokers: &JetStream, name: &str, now_ns: u64) -> Result<Self, StoreError> {
+    fn new(brokers: Arc<dyn Stream>, name: &str, now_ns: u64) -> Result<Self, StoreError> {
         let owner = getrandom::u64().map_err(crate::failed)?;
         Ok(Self {
-            subject: brokers.0.subject(name),
-            brokers: Arc::clone(&brokers.0),
+            subject: brokers.subject(name),
+            brokers,
             name: name.to_owned(),
             owner,
             last: 0,
@@ -262,6 +267,10 @@ impl Session {
             #[cfg(feature = "fleet")]
             gateway: None,
         })
+    }
+
+    fn is_owner(&self) -> bool {
+        self.owns_since.load(Ordering::Acquire) > 0
     }
 
     /// Continues after the last record, if there is one.
@@ -371,6 +380,8 @@ impl Session {
 }
 
 impl Server for Session {
+    const PATIENCE: Duration = brokers::PATIENCE;
+
     fn take(&mut self, taking: Taking) -> Result<Numbers, StoreError> {
         self.owns_since.store(0, Ordering::Release);
         for _ in 0..ATTEMPTS {
@@ -407,7 +418,7 @@ impl Server for Session {
     }
 
     fn write(&mut self, batch: &Batch) -> Result<Written, StoreError> {
-        if self.owns_since.load(Ordering::Acquire) == 0 {
+        if !self.is_owner() {
             return Ok(Written::Nothing);
         }
         let mut complete = self.head_after(batch);

@@ -25,7 +25,7 @@ use crate::failed;
 /// Codes of JetStream for a subject whose last message is not the expected one.
 const NOT_LAST: [u64; 2] = [10_071, 10_164];
 /// Time limit for one request. A broker that leads the stream and dies is replaced within 9 s.
-const PATIENCE: Duration = Duration::from_secs(12);
+pub(super) const PATIENCE: Duration = Duration::from_secs(12);
 /// Direct gets for each replica that compare the last record of a session. A broker is chosen at
 /// random for each. If a damaged leader has lost the record and the two other replicas have it, all
 /// gets miss the record with a probability of 3^-24.
@@ -100,7 +100,7 @@ impl Brokers {
     }
 
     #[cfg(feature = "fleet")]
-    pub(super) fn stream_name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         &self.name
     }
 

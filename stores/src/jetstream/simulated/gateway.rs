@@ -8,7 +8,7 @@ use super::history::Acknowledged;
 use super::world::{Client, NO_NUMBERS, SESSIONS, State, World};
 use crate::batch::{Batch, Direction};
 use crate::database::{Server, Taking, Written};
-use crate::jetstream::{JetStream, Session};
+use crate::jetstream::Session;
 
 /// Maximum number of messages in one read.
 const LIMIT: usize = 7;
@@ -72,8 +72,8 @@ impl Gateway {
     fn open(&mut self, world: &World, at: usize) -> Result<&mut Open, StoreError> {
         let now = world.lock().now();
         if self.stores[at].is_none() {
-            let brokers = JetStream(Arc::clone(&self.client) as _);
-            let mut session = Session::new(&brokers, &at.to_string(), now)?;
+            let brokers = Arc::clone(&self.client) as _;
+            let mut session = Session::new(brokers, &at.to_string(), now)?;
             // The owner is random otherwise.
             (session.owner, session.head.owner) = (now, now);
             let role = Role::Failed;
@@ -111,7 +111,7 @@ impl Gateway {
             }
         };
         (open.numbers, open.role) = (numbers, Role::Writes);
-        if !open.session.is_owner {
+        if !open.session.is_owner() {
             return Ok(());
         }
         let mut state = world.lock();
