@@ -103,10 +103,19 @@ impl PostgresStore {
     }
 
     /// Opens the store as [`PostgresStore::open`] does, over connections that `connect` makes, for
-    /// instance with TLS: `|config| config.connect(tls.clone())`.
+    /// instance with TLS.
     ///
     /// # Errors
     /// As [`PostgresStore::open`].
+    ///
+    /// ```no_run
+    /// # use {postgres::NoTls as Tls, transfix_stores::PostgresStore};
+    /// # let tls = Tls;
+    /// // `tls` is a connector of `postgres-native-tls` or `tokio-postgres-rustls`.
+    /// let connect = move |config: &postgres::Config| config.connect(tls.clone());
+    /// let store = PostgresStore::open_with("host=a,b user=fix", connect, "VENUE", 0)?;
+    /// # Ok::<(), transfix_store::StoreError>(())
+    /// ```
     pub fn open_with(
         config: &str,
         connect: impl Fn(&Config) -> Result<Client, Error> + Send + 'static,
