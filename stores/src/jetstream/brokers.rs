@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use async_nats::jetstream::context::CreateStreamErrorKind;
 use async_nats::jetstream::stream::{
     Config, DiscardPolicy, LastRawMessageErrorKind, RetentionPolicy, StorageType, Stream,
 };
@@ -18,6 +19,7 @@ use tokio::runtime::Runtime;
 use transfix_store::StoreError;
 
 use super::record::{self, Stored};
+use super::server;
 use crate::failed;
 
 /// Codes of JetStream for a subject whose last message is not the expected one.
@@ -92,6 +94,7 @@ impl Brokers {
             let mut context = jetstream::new(client.clone());
             context.set_timeout(PATIENCE);
             let found = find_or_create(&context, stream, replicas).await?;
+            server::check(&client, &found).await?;
             Ok::<_, StoreError>((client, found))
         })?;
         check(&found.cached_info().config, replicas)?;
@@ -302,7 +305,7 @@ pub(super) fn missing(session: &str, place: u64) -> StoreError {
     ))
 }
 
-fn refused(why: String) -> StoreError {
+pub(super) fn refused(why: String) -> StoreError {
     StoreError::Own(std::io::Error::other(why))
 }
 
@@ -320,7 +323,14 @@ async fn find_or_create(
         allow_direct: true,
         ..Config::default()
     };
-    context.get_or_create_stream(config).await.map_err(failed)
+    context.get_or_create_stream(config).await.map_err(|error| match error.kind() {
+        CreateStreamErrorKind::TimedOut => refused(
+            "no answer about the stream: a majority of the brokers is missing, or the user lacks \
+             the permission to publish to $JS.API.> or to subscribe to _INBOX.>"
+                .to_owned(),
+        ),
+        _ => failed(error),
+    })
 }
 
 /// Refuses a stream that could lose messages.
