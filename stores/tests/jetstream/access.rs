@@ -298,6 +298,24 @@ fn a_broker_may_require_a_certificate() {
     broker.refuses(&missing, &["missing.pem", "No such file"]);
 }
 
+/// Gateways with other streams have other sessions. An operator waits for answers as long as the
+/// settings say.
+#[test]
+fn stream_and_time_are_those_of_the_settings() {
+    let broker = Broker::start("");
+    broker.serves("");
+    let of_other = "stream = 'OTHER'\nanswer_ms = 700";
+    let mut settings = broker.settings(of_other);
+    let fleet = Fleet::join(&mut settings).unwrap();
+    let store = fleet.stores()(&settings.sessions[0], 1).unwrap().unwrap();
+    assert_eq!(store.numbers().next_out, 1, "the stream FIX has messages of the session");
+    let operator = FleetOperator::connect(settings.fleet.as_ref().unwrap()).unwrap();
+    let begin = clock::now().monotonic_ns;
+    operator.gateways().unwrap();
+    assert!(clock::now().monotonic_ns - begin >= 700_000_000);
+    broker.serves(of_other);
+}
+
 /// Brokers report whether they sync every write, if the account may ask.
 #[test]
 fn brokers_that_do_not_sync_are_refused_if_they_report_it() {
