@@ -4,18 +4,19 @@
 //! requests of this module only decide when a gateway tries to become the owner. A wrong decision
 //! interrupts a session, and loses nothing.
 
+mod access;
 mod gateway;
 mod operator;
 mod request;
 mod watch;
 
-use std::path::Path;
 use std::sync::Arc;
-use std::{fmt, fs, io};
+use std::{fmt, io};
 
-use transfix::{Engine, FleetSettings, Role, SessionSettings, Settings, Store, StoreError};
+use transfix::{Engine, Role, SessionSettings, Settings, Store, StoreError};
 
-use crate::jetstream::{ConnectOptions, JetStream, JetStreamStore};
+use crate::jetstream::JetStreamStore;
+use access::connect;
 pub(crate) use gateway::Gateway;
 
 pub use operator::FleetOperator;
@@ -101,47 +102,6 @@ impl fmt::Debug for Fleet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fleet").field("gateway", &self.gateway.name()).finish_non_exhaustive()
     }
-}
-
-/// Connects to the brokers and the stream of these settings.
-fn connect(settings: &FleetSettings) -> Result<JetStream, StoreError> {
-    let brokers = settings.brokers.join(",");
-    JetStream::connect(&brokers, &settings.stream, options(settings)?, settings.replicas as usize)
-}
-
-fn options(settings: &FleetSettings) -> Result<ConnectOptions, StoreError> {
-    let mut options = ConnectOptions::new();
-    if let Some(user) = &settings.user {
-        let password = settings.password.as_ref().map_or("", |password| password.reveal());
-        options = options.user_and_password(user.clone(), password.to_owned());
-    }
-    if is_set(&settings.credentials) {
-        let credentials = read(&settings.credentials)?;
-        let file = settings.credentials.display();
-        options = options
-            .credentials(&credentials)
-            .map_err(|error| wrong(format!("{file}: not a file of credentials: {error}")))?;
-    }
-    if is_set(&settings.nkey) {
-        options = options.nkey(read(&settings.nkey)?.trim().to_owned());
-    }
-    options = options.require_tls(settings.tls);
-    if is_set(&settings.ca) {
-        options = options.add_root_certificates(settings.ca.clone()).require_tls(true);
-    }
-    if is_set(&settings.certificate) {
-        let (certificate, key) = (settings.certificate.clone(), settings.key.clone());
-        options = options.add_client_certificate(certificate, key).require_tls(true);
-    }
-    Ok(options)
-}
-
-fn is_set(path: &Path) -> bool {
-    !path.as_os_str().is_empty()
-}
-
-fn read(path: &Path) -> Result<String, StoreError> {
-    fs::read_to_string(path).map_err(|error| wrong(format!("{}: {error}", path.display())))
 }
 
 fn wrong(why: String) -> StoreError {

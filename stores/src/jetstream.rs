@@ -8,6 +8,7 @@ mod brokers;
 mod hand_over;
 mod record;
 mod runs;
+mod server;
 #[cfg(test)]
 mod simulated;
 mod stream;
@@ -48,7 +49,9 @@ const ATTEMPTS: usize = 20;
 /// Neither clocks nor leases matter.
 ///
 /// The brokers need `sync_interval: always`. Otherwise a power cut of several brokers may lose
-/// acknowledged commits. A reset deletes the messages before it.
+/// acknowledged commits. [`JetStream::connect`] checks this if the account imports the service
+/// `$SYS.REQ.SERVER.PING.JSZ` of the system account, exported with `response: stream`. A reset
+/// deletes the messages before it.
 ///
 /// ```no_run
 /// use transfix_stores::{ConnectOptions, JetStream, JetStreamStore};
@@ -69,8 +72,9 @@ impl JetStream {
     /// credentials.
     ///
     /// # Errors
-    /// [`StoreError::Own`] if no broker answers, or if the stream has settings with which it could
-    /// lose messages: the number of replicas, storage, retention, limits.
+    /// [`StoreError::Own`] if no broker answers, if the brokers are older than version 2.12, or if
+    /// the stream could lose messages: by its replicas, storage, retention or limits, or because
+    /// the brokers report that they do not sync every write.
     pub fn connect(
         brokers: &str,
         stream: &str,

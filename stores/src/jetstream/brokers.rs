@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use async_nats::jetstream::context::CreateStreamErrorKind;
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{
     self, Config, DirectGetErrorKind, DiscardPolicy, LastRawMessageErrorKind, RawMessageError,
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use transfix_store::StoreError;
 
+use super::server;
 use super::stream::{Appended, Message, Stream};
 use crate::failed;
 
@@ -91,6 +93,7 @@ impl Brokers {
             let mut context = jetstream::new(client.clone());
             context.set_timeout(PATIENCE);
             let found = find_or_create(&context, stream, replicas).await?;
+            server::check(&client, &found).await?;
             Ok::<_, StoreError>((client, found))
         })?;
         check(&found.cached_info().config, replicas)?;
@@ -267,7 +270,14 @@ async fn find_or_create(
         allow_direct: true,
         ..Config::default()
     };
-    context.get_or_create_stream(config).await.map_err(failed)
+    context.get_or_create_stream(config).await.map_err(|error| match error.kind() {
+        CreateStreamErrorKind::TimedOut => refused(
+            "no answer about the stream: a majority of the brokers is missing, or the user lacks \
+             the permission to publish to $JS.API.> or to subscribe to _INBOX.>"
+                .to_owned(),
+        ),
+        _ => failed(error),
+    })
 }
 
 /// Refuses a stream that could lose messages.

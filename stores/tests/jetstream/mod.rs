@@ -1,5 +1,6 @@
 //! Stores in NATS JetStream: three real brokers, which are killed, and streams that are refused.
 
+mod access;
 mod fleet;
 
 use std::sync::Arc;

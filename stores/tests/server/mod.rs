@@ -241,12 +241,12 @@ impl Nats {
 }
 
 /// Returns three addresses that no process uses at present.
-fn free_addresses() -> [String; 3] {
+pub fn free_addresses() -> [String; 3] {
     let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     listeners.map(|listener| listener.local_addr().unwrap().to_string())
 }
 
-fn run_broker(dir: &Path, number: usize) -> Child {
+pub fn run_broker(dir: &Path, number: usize) -> Child {
     let mut command = Command::new("nats-server");
     command.arg("-c").arg(dir.join(format!("n{number}.conf"))).current_dir(dir);
     let log = File::create(dir.join(format!("n{number}.log"))).unwrap();
