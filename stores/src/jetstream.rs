@@ -46,7 +46,9 @@ const ATTEMPTS: usize = 20;
 ///
 /// The brokers refuse a commit whose predecessor is not the last message of the subject. Opening a
 /// store appends a message, so from then on every commit of the previous process is refused.
-/// Neither clocks nor leases matter.
+/// Neither clocks nor leases matter. The leader of the stream judges the commit by its file: if
+/// that file has lost exactly the records since the last commit of a former owner, the leader
+/// accepts the next commit of that owner.
 ///
 /// The brokers need `sync_interval: always`. Otherwise a power cut of several brokers may lose
 /// acknowledged commits. [`JetStream::connect`] checks this if the account imports the service

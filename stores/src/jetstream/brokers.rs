@@ -28,6 +28,14 @@ use crate::failed;
 const NOT_LAST: [u64; 2] = [10_071, 10_164];
 /// Time limit for one request. A broker that leads the stream and dies is replaced within 9 s.
 pub(super) const PATIENCE: Duration = Duration::from_secs(12);
+/// Time after which a request without an answer is repeated.
+const TRY: Duration = Duration::from_secs(1);
+/// Pause before a request is repeated.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Interval at which a silent broker is tested. A broker that misses two tests is left for another.
+const PING: Duration = Duration::from_secs(2);
+/// Time limit for opening the stream. After a start of all brokers, they elect two leaders.
+const STARTING: Duration = Duration::from_secs(24);
 /// Direct gets for each replica that compare the last record of a session. A broker is chosen at
 /// random for each. If a damaged leader has lost the record and the two other replicas have it, all
 /// gets miss the record with a probability of 3^-24.
@@ -89,9 +97,10 @@ impl Brokers {
             .map_err(failed)?;
         let addresses: Vec<String> = urls.split(',').map(|url| url.trim().to_owned()).collect();
         let (client, found) = runtime.block_on(async {
-            let client = options.name("transfix").connect(addresses).await.map_err(failed)?;
+            let options = options.name("transfix").ping_interval(PING);
+            let client = options.connect(addresses).await.map_err(failed)?;
             let mut context = jetstream::new(client.clone());
-            context.set_timeout(PATIENCE);
+            context.set_timeout(TRY);
             let found = find_or_create(&context, stream, replicas).await?;
             server::check(&client, &found).await?;
             Ok::<_, StoreError>((client, found))
@@ -142,24 +151,32 @@ impl Stream for Brokers {
         headers.insert(header::NATS_EXPECTED_STREAM, self.name.as_str());
         let last = last.to_string();
         headers.insert(header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, last.as_str());
-        let request = Request::new().payload(bytes.into()).headers(headers).timeout(Some(PATIENCE));
-        let answer = self.client.send_request(subject.to_owned(), request);
-        let answer = self.runtime.block_on(answer).map_err(failed)?;
-        let answer: Value = serde_json::from_slice(&answer.payload).map_err(failed)?;
-        if let Some(error) = answer.get("error") {
-            let code = error.get("err_code").and_then(Value::as_u64);
-            if code.is_some_and(|code| NOT_LAST.contains(&code)) {
-                return Ok(Appended::Refused);
+        let mut was_repeated = false;
+        let appended = self.runtime.block_on(repeated(|| {
+            let request = Request::new().payload(bytes.clone().into()).headers(headers.clone());
+            let answer = self.client.send_request(subject.to_owned(), request.timeout(Some(TRY)));
+            let is_repeated = std::mem::replace(&mut was_repeated, true);
+            async move {
+                let answer = answer.await.map_err(failed)?;
+                Ok((appended(&answer.payload)?, is_repeated))
             }
-            return Err(refused(error.to_string()));
+        }))?;
+        match appended {
+            // The first request may have been carried out, without an answer.
+            (Appended::Refused, true) => match self.last(subject)? {
+                Some(last) if last.bytes == bytes => Ok(Appended::At(last.place)),
+                _ => Ok(Appended::Refused),
+            },
+            (appended, _) => Ok(appended),
         }
-        let place = answer.get("seq").and_then(Value::as_u64);
-        place.map(Appended::At).ok_or_else(|| refused(format!("an unknown answer: {answer}")))
     }
 
     fn last(&self, subject: &str) -> Result<Option<Message>, StoreError> {
-        let request = self.stream.raw_message_builder().last_by_subject(subject);
-        found(self.runtime.block_on(request.send()))
+        let get = || async {
+            let request = self.stream.raw_message_builder().last_by_subject(subject);
+            found(request.send().await)
+        };
+        self.runtime.block_on(repeated(get))
     }
 
     fn newest(&self, subject: &str) -> Result<u64, StoreError> {
@@ -182,8 +199,11 @@ impl Stream for Brokers {
     }
 
     fn next(&self, subject: &str, place: u64) -> Result<Option<Message>, StoreError> {
-        let request = self.stream.raw_message_builder().sequence(place).next_by_subject(subject);
-        found(self.runtime.block_on(request.send()))
+        let get = || async {
+            let request = self.stream.raw_message_builder().sequence(place);
+            found(request.next_by_subject(subject).send().await)
+        };
+        self.runtime.block_on(repeated(get))
     }
 
     fn following(
@@ -247,6 +267,38 @@ pub(super) fn refused(why: String) -> StoreError {
     StoreError::Own(std::io::Error::other(why))
 }
 
+/// Repeats a request until it succeeds or [`PATIENCE`] ends. A request to a leader that dies has no
+/// answer, and the next leader does not know of it.
+async fn repeated<T, F: Future<Output = Result<T, StoreError>>>(
+    mut ask: impl FnMut() -> F,
+) -> Result<T, StoreError> {
+    let until = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        let asked = tokio::time::timeout(TRY, ask()).await;
+        match asked.unwrap_or_else(|late| Err(failed(late))) {
+            Err(_) if tokio::time::Instant::now() < until => tokio::time::sleep(PAUSE).await,
+            done => return done,
+        }
+    }
+}
+
+/// Returns the outcome of an append.
+///
+/// # Errors
+/// The brokers have not carried the request out now, or the answer is unknown.
+fn appended(answer: &[u8]) -> Result<Appended, StoreError> {
+    let answer: Value = serde_json::from_slice(answer).map_err(failed)?;
+    if let Some(error) = answer.get("error") {
+        let code = error.get("err_code").and_then(Value::as_u64);
+        if code.is_some_and(|code| NOT_LAST.contains(&code)) {
+            return Ok(Appended::Refused);
+        }
+        return Err(refused(error.to_string()));
+    }
+    let place = answer.get("seq").and_then(Value::as_u64);
+    place.map(Appended::At).ok_or_else(|| refused(format!("an unknown answer: {answer}")))
+}
+
 /// Returns the message of an answer; `None` if the leader has none.
 fn found(answer: Result<StreamMessage, RawMessageError>) -> Result<Option<Message>, StoreError> {
     match answer {
@@ -270,14 +322,29 @@ async fn find_or_create(
         allow_direct: true,
         ..Config::default()
     };
-    context.get_or_create_stream(config).await.map_err(|error| match error.kind() {
-        CreateStreamErrorKind::TimedOut => refused(
-            "no answer about the stream: a majority of the brokers is missing, or the user lacks \
-             the permission to publish to $JS.API.> or to subscribe to _INBOX.>"
-                .to_owned(),
-        ),
-        _ => failed(error),
-    })
+    let until = tokio::time::Instant::now() + STARTING;
+    loop {
+        let error = match context.get_or_create_stream(config.clone()).await {
+            Ok(found) => return Ok(found),
+            Err(error) => error,
+        };
+        let is_late = tokio::time::Instant::now() >= until;
+        match error.kind() {
+            CreateStreamErrorKind::TimedOut if is_late => {
+                return Err(refused(
+                    "no answer about the stream: a majority of the brokers is missing, or the \
+                     user lacks the permission to publish to $JS.API.> or to subscribe to _INBOX.>"
+                        .to_owned(),
+                ));
+            }
+            CreateStreamErrorKind::JetStreamUnavailable | CreateStreamErrorKind::TimedOut
+                if !is_late =>
+            {
+                tokio::time::sleep(PAUSE).await;
+            }
+            _ => return Err(failed(error)),
+        }
+    }
 }
 
 /// Refuses a stream that could lose messages.

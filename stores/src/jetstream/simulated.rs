@@ -27,7 +27,7 @@ enum Deliberate {
 }
 
 /// Number of worlds in the usual test.
-const WORLDS: u64 = 300;
+const WORLDS: u64 = 200;
 
 #[test]
 fn no_fault_of_brokers_or_gateways_breaks_a_law() {

@@ -125,11 +125,8 @@ impl Cluster {
         if self.fault() {
             self.fail();
         }
-        if let Some(damaged) = self.damaged
-            && self.leader != Some(damaged)
-            && self.one_in(60)
-        {
-            self.repair(damaged);
+        if self.one_in(60) {
+            self.repair();
         }
     }
 
@@ -208,12 +205,15 @@ impl Cluster {
         }
     }
 
-    fn repair(&mut self, broker: usize) {
-        let sound = (broker + 1) % REPLICAS;
-        let sound = std::mem::take(&mut self.replicas[sound]);
-        self.replicas[broker].repair(&sound);
-        self.replicas[(broker + 1) % REPLICAS] = sound;
-        self.damaged = None;
+    /// Gives the damaged broker the messages of the leader.
+    fn repair(&mut self) {
+        let damaged = self.damaged.filter(|damaged| self.replicas[*damaged].is_up);
+        if let Some((damaged, leader)) = damaged.zip(self.leader)
+            && damaged != leader
+        {
+            self.replicas[damaged] = self.replicas[leader].clone();
+            self.damaged = None;
+        }
     }
 
     /// Elects a leader other than `not`, if two brokers reach each other.

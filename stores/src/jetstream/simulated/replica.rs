@@ -35,7 +35,7 @@ impl Entry {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Replica {
     pub(super) is_up: bool,
     /// The term in which this replica was elected last.
@@ -138,11 +138,5 @@ impl Replica {
 
     pub(super) fn len(&self) -> usize {
         self.messages.len()
-    }
-
-    /// Has the messages of a sound replica from now on.
-    pub(super) fn repair(&mut self, sound: &Self) {
-        (self.applied, self.log) = (sound.applied, sound.log.clone());
-        self.messages = sound.messages.clone();
     }
 }

@@ -78,7 +78,7 @@ impl World {
         for gateway in 0..GATEWAYS {
             world.start(gateway);
         }
-        let steps = 40 + world.lock().random.below(160);
+        let steps = 20 + world.lock().random.below(80);
         for _ in 0..steps {
             world.step();
             if let Some(broken) = world.lock().broken.take() {
