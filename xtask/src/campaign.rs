@@ -133,7 +133,7 @@ const CHECKS: &[Check] = &[
         short: &[],
         long: &[
             DIST,
-            "run --profile dist -p transfix-cli --features transfix-cli/parquet -- bench latency \
+            "run --profile dist -p transfix-cli --features transfix-cli/packaged -- bench latency \
              --config optimized-hard-spin --self --peers",
         ],
     },
@@ -176,9 +176,9 @@ const CHECKS: &[Check] = &[
         long: &[
             "bench -p transfix-bench --bench codec",
             DIST,
-            "run --profile dist -p transfix-cli --features transfix-cli/parquet -- bench codec \
+            "run --profile dist -p transfix-cli --features transfix-cli/packaged -- bench codec \
              --peers",
-            "run --profile dist -p transfix-cli --features transfix-cli/parquet -- bench \
+            "run --profile dist -p transfix-cli --features transfix-cli/packaged -- bench \
              validation --peers",
         ],
     },
@@ -202,12 +202,18 @@ const CHECKS: &[Check] = &[
         short: &["xtask fuzz --seconds 10"],
         long: &["xtask fuzz --seconds 1800"],
     },
+    Check {
+        name: "recovery of a fleet",
+        about: &["stores/src", "stores/Cargo", "crates/cli/src/demo/fleet", "xtask/src/fleet.rs"],
+        short: &["xtask fleet --short"],
+        long: &["xtask fleet"],
+    },
     Check { name: "deliberate faults", about: &[], short: &[], long: &["xtask simulate --faults"] },
 ];
 
 /// The arguments of the release build, which is made once for all checks that run its programs.
 const DIST: &str =
-    "build --profile dist -p transfix-cli -p transfix-bench --features transfix-cli/parquet";
+    "build --profile dist -p transfix-cli -p transfix-bench --features transfix-cli/packaged";
 
 // The arguments of the Parquet tests. `--workspace` allows cargo to reuse the build of
 // `cargo test --workspace`.

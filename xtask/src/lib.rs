@@ -9,6 +9,7 @@ pub mod crash;
 pub mod dictionaries;
 pub mod docs;
 pub mod figures;
+pub mod fleet;
 pub mod fuzz;
 pub mod hostile;
 pub mod instructions;

@@ -5,9 +5,9 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use xtask::{
-    Outcome, book, campaign, clocks, console, crash, dictionaries, docs, figures, fuzz, hostile,
-    instructions, journald, metrics, openapi, package, peers, pgo, sanitize, scenarios, sessions,
-    simulate, tidy,
+    Outcome, book, campaign, clocks, console, crash, dictionaries, docs, figures, fleet, fuzz,
+    hostile, instructions, journald, metrics, openapi, package, peers, pgo, sanitize, scenarios,
+    sessions, simulate, tidy,
 };
 
 const USAGE: &str = "usage: cargo xtask VERB
@@ -28,6 +28,8 @@ verbs:
   figures [--write | --record all|NAME... [--short]]
                                          compare README.md, BENCHMARKS.md and COMPARE.md with
                                          what was recorded; write them; measure anew
+  fleet [--short] [OPTIONS]              measure the recovery of a fleet from each fault, with real
+                                         NATS servers; OPTIONS are those of `transfix demo fleet`
   fuzz [--seconds 60] [TARGET...]        run the fuzz targets, each for so many seconds
   hostile [--list] [--only TEXT] [--plain | --tls] [--short]
                                          attack a real server in many ways, over TCP and TLS,
@@ -75,6 +77,7 @@ fn main() -> ExitCode {
         "dictionaries" => dictionaries::run(args),
         "docs" => docs::run(),
         "figures" => figures::run(args),
+        "fleet" => fleet::run(args),
         "fuzz" => fuzz::run(args),
         "hostile" => hostile::run(args),
         "instructions" => instructions::run(args),

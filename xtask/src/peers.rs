@@ -25,6 +25,7 @@ mod tls;
 use std::env;
 use std::fs;
 use std::io::{self, Write};
+use std::iter;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -115,6 +116,14 @@ fn stores() -> Outcome<()> {
         status if status.success() => Ok(()),
         status => Err(format!("the tests of the stores: {status}")),
     }
+}
+
+/// Returns the path of the NATS server, which is installed unless it is there.
+pub(crate) fn nats_server() -> Outcome<PathBuf> {
+    let tools = root().join("target/tools/bin");
+    install_nats(&tools)?;
+    let all = iter::once(tools).chain(path()).map(|folder| folder.join("nats-server"));
+    all.into_iter().find(|file| file.exists()).ok_or_else(|| "nats-server is missing".to_owned())
 }
 
 /// Installs the NATS server into `folder`, unless it is there or on the path.

@@ -25,7 +25,7 @@ pub(crate) const ROLES: [&str; 3] = ["viewer", "operator", "administrator"];
 
 /// Features of the packaged program that are off by default, because their crates take long to
 /// build and few users need them.
-pub(crate) const PACKAGED: &str = "transfix-cli/parquet";
+pub(crate) const PACKAGED: &str = "transfix-cli/packaged";
 
 /// Returns cargo's target directory.
 pub(crate) fn target() -> PathBuf {

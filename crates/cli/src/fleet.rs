@@ -110,7 +110,7 @@ fn act(verb: &Verb, operator: &FleetOperator) -> Result<String, StoreError> {
 }
 
 /// Returns the gateways and their sessions as tables.
-fn shown(gateways: &[GatewayStatus], part: &str) -> String {
+pub(crate) fn shown(gateways: &[GatewayStatus], part: &str) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(["SESSION", "GATEWAY", "STATE", "IN", "OUT"]);
     let mut text = String::new();

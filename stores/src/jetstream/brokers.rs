@@ -15,7 +15,7 @@ use async_nats::jetstream::stream::{
 use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectOptions, HeaderMap, Request, header};
 use futures_util::StreamExt;
-use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use transfix_store::StoreError;
@@ -40,7 +40,7 @@ const STARTING: Duration = Duration::from_secs(24);
 /// random for each. If a damaged leader has lost the record and the two other replicas have it, all
 /// gets miss the record with a probability of 3^-24.
 const DIRECT_GETS: usize = 8;
-/// Time limit for these direct gets.
+/// Time limit for the next answer to these direct gets, once a half is answered.
 const DIRECT_PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum number of faulty places for which a leader is asked to step down.
 const PLACES_MAX: usize = 1_024;
@@ -180,22 +180,30 @@ impl Stream for Brokers {
     }
 
     fn newest(&self, subject: &str) -> Result<u64, StoreError> {
-        let ask = || async {
-            let asked = self.stream.direct_get_last_for_subject(subject);
-            match tokio::time::timeout(DIRECT_PATIENCE, asked).await.map_err(failed)? {
-                Ok(found) => Ok(found.sequence),
-                Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(0),
-                Err(error) => Err(failed(error)),
+        self.runtime.block_on(async {
+            let asked = DIRECT_GETS * self.replicas;
+            let ask = |_| self.stream.direct_get_last_for_subject(subject);
+            let mut answers: FuturesUnordered<_> = (0..asked).map(ask).collect();
+            let mut places = Vec::new();
+            loop {
+                // A half is enough, so a broker that does not answer prevents no take-over.
+                let is_enough = places.len() >= asked / 2;
+                let limit = if is_enough { DIRECT_PATIENCE } else { PATIENCE };
+                match tokio::time::timeout(limit, answers.next()).await {
+                    Ok(Some(Ok(found))) => places.push(found.sequence),
+                    Ok(Some(Err(error))) if error.kind() == DirectGetErrorKind::NotFound => {
+                        places.push(0);
+                    }
+                    Ok(Some(Err(_))) => {}
+                    Ok(None) | Err(_) if is_enough => {
+                        return Ok(places.into_iter().max().unwrap_or(0));
+                    }
+                    Ok(None) | Err(_) => {
+                        return Err(refused(format!("{subject}: too few brokers answer")));
+                    }
+                }
             }
-        };
-        let asked = DIRECT_GETS * self.replicas;
-        let answers = self.runtime.block_on(join_all((0..asked).map(|_| ask())));
-        let (places, mut errors): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
-        match errors.pop() {
-            // Half of them are enough, so a broker that does not answer prevents no take-over.
-            Some(Err(error)) if places.len() < asked / 2 => Err(error),
-            _ => Ok(places.into_iter().flatten().max().unwrap_or(0)),
-        }
+        })
     }
 
     fn next(&self, subject: &str, place: u64) -> Result<Option<Message>, StoreError> {

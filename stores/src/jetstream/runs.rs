@@ -114,7 +114,7 @@ fn exact(session: &Session, place: u64) -> Result<Arc<Stored>, StoreError> {
     found.filter(|stored| stored.place == place).ok_or_else(|| session.lost(place))
 }
 
-/// Returns the first record whose head passes the test, from the place `first` on. If a head passes,
+/// Returns the first record from the place `first` on whose head passes the test. If a head passes,
 /// all later heads pass.
 fn first_where(
     session: &Session,

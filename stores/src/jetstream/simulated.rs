@@ -68,15 +68,18 @@ fn no_fault_of_brokers_or_gateways_breaks_a_law() {
 
 #[test]
 fn each_deliberate_fault_breaks_a_law() {
-    for (fault, worlds) in [
-        (Deliberate::NoFence, 100),
-        (Deliberate::LeaseOnly, 100),
-        (Deliberate::TailBelieved, 100),
-        (Deliberate::GapBelieved, 100),
-        (Deliberate::EarlyAcknowledgement, 100),
+    for fault in [
+        Deliberate::NoFence,
+        Deliberate::LeaseOnly,
+        Deliberate::TailBelieved,
+        Deliberate::GapBelieved,
+        Deliberate::EarlyAcknowledgement,
     ] {
-        let broken =
-            (0..worlds).find_map(|seed| Some((seed, World::run(seed, Some(fault)).err()?)));
+        // A session that is unavailable at the end breaks no law about messages.
+        let broken = (0..20).find_map(|seed| {
+            let broken = World::run(seed, Some(fault)).err()?;
+            (!broken.contains("unavailable")).then_some((seed, broken))
+        });
         let (seed, broken) = broken.unwrap_or_else(|| panic!("{fault:?} breaks no law"));
         println!("{fault:?}: seed {seed}: {broken}");
     }

@@ -126,6 +126,9 @@ fn trials(args: &Args, fault: Fault) -> Result<Row, String> {
 
 fn trials_in(args: &Args, fault: Fault, dir: &Path) -> Result<Row, String> {
     let mut stage = Stage::start(&args.nats_server, dir)?;
+    if args.trials == 1 {
+        println!("$ transfix fleet status g0.toml\n{}", stage.status()?);
+    }
     let mut recoveries = Vec::new();
     for trial in 1..=args.trials {
         let recovery = stage.suffer(fault, Duration::from_secs(args.pause))?;

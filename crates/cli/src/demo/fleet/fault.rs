@@ -7,6 +7,8 @@ use clap::ValueEnum;
 pub(super) enum Fault {
     /// All faults, one after the other.
     All,
+    /// The gateway with the session is drained, as before its maintenance.
+    GatewayDrained,
     /// The gateway with the session is killed.
     GatewayKilled,
     /// The gateway with the session is paused, and continued.

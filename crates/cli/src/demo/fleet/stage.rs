@@ -68,6 +68,10 @@ impl Stage {
         self.counterparty.begin_gap();
         match fault {
             Fault::All => {}
+            Fault::GatewayDrained => {
+                let drained = self.operator.drain(&format!("g{owner}"));
+                drained.map_err(|error| error.to_string())?;
+            }
             Fault::GatewayKilled => self.gateways[owner].kill(),
             Fault::GatewayPaused => self.gateways[owner].pause(true)?,
             Fault::BrokerKilled => self.brokers.kill((leader + 1) % COUNT),
@@ -115,6 +119,10 @@ impl Stage {
     fn end(&mut self, fault: Fault, owner: usize, leader: usize) -> Result<(), String> {
         match fault {
             Fault::All | Fault::AllKilled => Ok(()),
+            Fault::GatewayDrained => {
+                let resumed = self.operator.resume(&format!("g{owner}"));
+                resumed.map_err(|error| error.to_string())
+            }
             Fault::GatewayKilled => self.restart_gateway(owner),
             Fault::GatewayPaused => self.gateways[owner].pause(false),
             Fault::BrokerKilled => self.brokers.run((leader + 1) % COUNT),
@@ -204,6 +212,13 @@ impl Stage {
 
     fn leader(&self) -> Result<usize, String> {
         self.brokers.leader().ok_or_else(|| "the stream has no leader".to_owned())
+    }
+
+    /// Returns the output of `transfix fleet status`, as soon as orders are answered.
+    pub(super) fn status(&self) -> Result<String, String> {
+        self.wait_for_answers(STEADY)?;
+        let gateways = self.operator.gateways().map_err(|error| error.to_string())?;
+        Ok(crate::fleet::shown(&gateways, ""))
     }
 
     /// Ends the orders, and compares the answers with the stream. Returns the number of orders.
