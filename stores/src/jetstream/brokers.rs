@@ -91,10 +91,12 @@ impl Brokers {
         let addresses: Vec<String> = urls.split(',').map(|url| url.trim().to_owned()).collect();
         let (client, found) = runtime.block_on(async {
             let client = options.name("transfix").connect(addresses).await.map_err(failed)?;
+            let own = client.server_info();
+            server::check_version(&own.server_name, &own.version)?;
             let mut context = jetstream::new(client.clone());
             context.set_timeout(PATIENCE);
             let found = find_or_create(&context, stream, replicas).await?;
-            server::check(&client, &found).await?;
+            server::check_reports(&client, &found).await?;
             Ok::<_, StoreError>((client, found))
         })?;
         check(&found.cached_info().config, replicas)?;
