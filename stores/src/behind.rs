@@ -9,18 +9,18 @@ use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use transfix_store::{StoreError, Wake};
 
 use crate::batch::Batch;
 use crate::database::{Server, Written};
-use crate::{PATIENCE, failed};
+use crate::failed;
 
 type Task<S> = Box<dyn FnOnce(&mut S) + Send>;
 
 /// The session's handle to a server that a separate thread accesses.
-pub(crate) struct Behind<S> {
+pub(crate) struct Behind<S: Server> {
     tasks: Option<Sender<Task<S>>>,
     /// A channel that becomes disconnected when the thread has ended.
     end: Receiver<()>,
@@ -34,6 +34,9 @@ pub(crate) struct Behind<S> {
 pub(crate) struct Asked<T> {
     answer: Receiver<Result<T, StoreError>>,
     since: Instant,
+    patience: Duration,
+    /// Exists until the request is abandoned.
+    _awaited: Arc<()>,
 }
 
 impl<T> Asked<T> {
@@ -44,7 +47,9 @@ impl<T> Asked<T> {
     pub(crate) fn hear(&self) -> Result<T, StoreError> {
         match self.answer.try_recv() {
             Ok(answer) => answer,
-            Err(TryRecvError::Empty) if self.since.elapsed() < PATIENCE => Err(StoreError::NotYet),
+            Err(TryRecvError::Empty) if self.since.elapsed() < self.patience => {
+                Err(StoreError::NotYet)
+            }
             Err(TryRecvError::Empty) => Err(failed(io::Error::from(io::ErrorKind::TimedOut))),
             Err(TryRecvError::Disconnected) => Err(StoreError::Poisoned),
         }
@@ -120,14 +125,19 @@ impl<S: Server + 'static> Behind<S> {
         sent.and_then(Result::ok).ok_or(StoreError::Poisoned)
     }
 
-    /// Queues a request after all commits. The session is woken when the answer arrives.
+    /// Queues a request after all commits. The session is woken when the answer arrives. A request
+    /// that is abandoned before its turn does not begin.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&mut S) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<Asked<T>, StoreError> {
         let (sender, answer) = channel();
-        let line = Arc::clone(&self.line);
+        let (line, awaited) = (Arc::clone(&self.line), Arc::new(()));
+        let is_awaited = Arc::downgrade(&awaited);
         self.begin(move |server| {
+            if is_awaited.strong_count() == 0 {
+                return;
+            }
             let _ = sender.send(ask(server));
             let wake = lock(&line).wake.clone();
             if let Some(wake) = wake {
@@ -136,7 +146,7 @@ impl<S: Server + 'static> Behind<S> {
         })?;
         #[expect(clippy::disallowed_methods, reason = "nothing but the patience depends on it")]
         let since = Instant::now();
-        Ok(Asked { answer, since })
+        Ok(Asked { answer, since, patience: S::PATIENCE, _awaited: awaited })
     }
 
     /// Queues a request and waits for the answer; used only while the store is reopened.
@@ -145,7 +155,7 @@ impl<S: Server + 'static> Behind<S> {
         ask: impl FnOnce(&mut S) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let asked = self.ask(ask)?;
-        asked.answer.recv_timeout(PATIENCE).unwrap_or_else(|error| match error {
+        asked.answer.recv_timeout(S::PATIENCE).unwrap_or_else(|error| match error {
             RecvTimeoutError::Timeout => Err(failed(io::Error::from(io::ErrorKind::TimedOut))),
             RecvTimeoutError::Disconnected => Err(StoreError::Poisoned),
         })
@@ -188,10 +198,10 @@ fn write<S: Server>(server: &mut S, line: &Mutex<Line>, name: &str, first: (u64,
     }
 }
 
-impl<S> Drop for Behind<S> {
+impl<S: Server> Drop for Behind<S> {
     /// Waits until all committed batches are written, unless the server takes too long.
     fn drop(&mut self) {
         self.tasks = None;
-        let _ = self.end.recv_timeout(PATIENCE);
+        let _ = self.end.recv_timeout(S::PATIENCE);
     }
 }

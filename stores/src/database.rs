@@ -1,9 +1,11 @@
 //! A store in a database: the part that all servers have in common.
 
 use std::fmt;
+use std::time::Duration;
 
 use transfix_store::{Committed, Numbers, Record, Store, StoreError, Stored, Wake};
 
+use crate::PATIENCE;
 use crate::batch::{Batch, Direction, Kept};
 use crate::behind::{Asked, Behind};
 use crate::window::{AHEAD, Window};
@@ -13,6 +15,9 @@ pub(crate) type Messages = Vec<(u64, Kept)>;
 
 /// The operations that a database server provides for the store of one session.
 pub trait Server: Send {
+    /// Maximum time that a session waits for an answer.
+    const PATIENCE: Duration = PATIENCE;
+
     /// Writes the batch in one transaction. Writes nothing if another process has taken over the
     /// session.
     fn write(&mut self, batch: &Batch) -> Result<Written, StoreError>;
@@ -47,13 +52,14 @@ pub enum Written {
 pub enum Taking {
     /// The session is taken over, whoever owns it.
     Over,
-    /// Only if this process still owns the session. Its pending requests are void.
+    /// Only if this process still owns the session. Its pending requests are void. A process that
+    /// has never owned the session only reads the numbers.
     Again,
 }
 
 /// The store of a session in a database; see [`PostgresStore`](crate::PostgresStore) and
 /// [`RedisStore`](crate::RedisStore).
-pub struct DatabaseStore<S> {
+pub struct DatabaseStore<S: Server> {
     behind: Behind<S>,
     name: String,
     numbers: Numbers,
@@ -72,6 +78,13 @@ pub struct DatabaseStore<S> {
 }
 
 impl<S: Server + 'static> DatabaseStore<S> {
+    /// Opens the store of the session `name` on a server, and takes it over as `taking` says.
+    #[cfg(any(feature = "postgres", feature = "redis"))]
+    pub(crate) fn opened(mut server: S, name: &str, taking: Taking) -> Result<Self, StoreError> {
+        let numbers = server.take(taking)?;
+        Self::of(server, name, numbers)
+    }
+
     /// Creates the store of the session `name` on a server that contains these numbers.
     pub(crate) fn of(server: S, name: &str, numbers: Numbers) -> Result<Self, StoreError> {
         Ok(Self {
@@ -294,7 +307,7 @@ impl<S: Server + 'static> Store for DatabaseStore<S> {
     }
 }
 
-impl<S> fmt::Debug for DatabaseStore<S> {
+impl<S: Server> fmt::Debug for DatabaseStore<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, numbers, poisoned, .. } = self;
         let mut debug = f.debug_struct("DatabaseStore");

@@ -1,15 +1,24 @@
 //! NATS JetStream: one stream for all sessions of a fleet, one subject for each session.
+//!
+//! **Invariant:** a missing message is never believed. An answer that contradicts another one is an
+//! error, and the leader of the stream is asked to step down.
 
 mod brokers;
+#[cfg(test)]
+mod hand_over;
 mod record;
 mod runs;
 mod server;
+#[cfg(test)]
+mod simulated;
+mod stream;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 pub use async_nats::ConnectOptions;
 use transfix_store::{Numbers, StoreError};
@@ -21,8 +30,9 @@ use crate::batch::{Batch, Direction, Kept};
 use crate::database::{DatabaseStore, Server, Taking, Written};
 #[cfg(feature = "fleet")]
 use crate::fleet::Gateway;
-use brokers::{Appended, Brokers};
+use brokers::{Brokers, refused};
 use record::{Changes, HERE, Head, Reason, Stored};
+use stream::{Appended, Message, Stream};
 
 /// Attempts to take over a session that other processes take over at the same time.
 const ATTEMPTS: usize = 20;
@@ -36,7 +46,9 @@ const ATTEMPTS: usize = 20;
 ///
 /// The brokers refuse a commit whose predecessor is not the last message of the subject. Opening a
 /// store appends a message, so from then on every commit of the previous process is refused.
-/// Neither clocks nor leases matter.
+/// Neither clocks nor leases matter. The leader of the stream judges the commit by its file: if
+/// that file has lost exactly the records since the last commit of a former owner, the leader
+/// accepts the next commit of that owner.
 ///
 /// The brokers need `sync_interval: always`. Otherwise a power cut of several brokers may lose
 /// acknowledged commits. [`JetStream::connect`] checks this if the account imports the service
@@ -73,12 +85,16 @@ impl JetStream {
     ) -> Result<Self, StoreError> {
         Brokers::connect(brokers, stream, options, replicas).map(|brokers| Self(Arc::new(brokers)))
     }
+
+    fn stream(&self) -> Arc<dyn Stream> {
+        Arc::clone(&self.0) as _
+    }
 }
 
 #[cfg(feature = "fleet")]
 impl JetStream {
-    pub(crate) fn stream(&self) -> &str {
-        self.0.stream()
+    pub(crate) fn name(&self) -> &str {
+        self.0.name()
     }
 
     pub(crate) fn client(&self) -> &async_nats::Client {
@@ -98,8 +114,10 @@ impl JetStream {
 
     /// Returns the owner of the session with this name; 0 without an owner.
     pub(crate) fn owner(&self, name: &str) -> Result<u64, StoreError> {
-        let found = self.0.newest(name, &self.0.subject(name))?;
-        Ok(found.map_or(0, |last| last.head.owner))
+        let Some(last) = self.0.last(&self.0.subject(name))? else { return Ok(0) };
+        let stored = record::decode(name, last.place, &last.bytes);
+        // The next take-over reports what is wrong with the record.
+        Ok(stored.map_or(0, |stored| stored.head.owner))
     }
 }
 
@@ -117,7 +135,7 @@ impl JetStreamStore {
     /// [`StoreError::Own`] if the brokers do not answer, or if the session's messages in the stream
     /// are damaged.
     pub fn open(brokers: &JetStream, name: &str, now_ns: u64) -> Result<Self, StoreError> {
-        let mut session = Session::new(brokers, name, now_ns)?;
+        let mut session = Session::new(brokers.stream(), name, now_ns)?;
         let numbers = session.take(Taking::Over)?;
         Self::of(session, name, numbers)
     }
@@ -130,7 +148,7 @@ impl JetStreamStore {
         now_ns: u64,
     ) -> Result<Self, StoreError> {
         let name = id.to_string();
-        let mut session = Session::new(&gateway.brokers, &name, now_ns)?;
+        let mut session = Session::new(gateway.brokers.stream(), &name, now_ns)?;
         session.owner = gateway.run();
         session.gateway = Some(Arc::clone(gateway));
         gateway.add(id, &session.owns_since);
@@ -146,7 +164,7 @@ impl JetStreamStore {
     /// # Errors
     /// As [`JetStreamStore::open`].
     pub fn stand_by(brokers: &JetStream, name: &str, now_ns: u64) -> Result<Self, StoreError> {
-        let mut session = Session::new(brokers, name, now_ns)?;
+        let mut session = Session::new(brokers.stream(), name, now_ns)?;
         session.read_last()?;
         let numbers = session.head.numbers;
         Self::of(session, name, numbers)
@@ -155,7 +173,7 @@ impl JetStreamStore {
 
 /// The brokers' side of a [`JetStreamStore`].
 pub struct Session {
-    brokers: Arc<Brokers>,
+    brokers: Arc<dyn Stream>,
     name: String,
     subject: String,
     owner: u64,
@@ -163,7 +181,7 @@ pub struct Session {
     last: u64,
     /// The head of that record.
     head: Head,
-    /// The places of the records with the queued messages, by ticket.
+    /// The places of the first records of the commits with the queued messages, by ticket.
     queued: BTreeMap<u64, u64>,
     /// The places of records that this process has written in the present run.
     places: Places,
@@ -239,11 +257,11 @@ impl Places {
 }
 
 impl Session {
-    fn new(brokers: &JetStream, name: &str, now_ns: u64) -> Result<Self, StoreError> {
+    fn new(brokers: Arc<dyn Stream>, name: &str, now_ns: u64) -> Result<Self, StoreError> {
         let owner = getrandom::u64().map_err(crate::failed)?;
         Ok(Self {
-            subject: brokers.0.subject(name),
-            brokers: Arc::clone(&brokers.0),
+            subject: brokers.subject(name),
+            brokers,
             name: name.to_owned(),
             owner,
             last: 0,
@@ -257,13 +275,28 @@ impl Session {
         })
     }
 
+    fn is_owner(&self) -> bool {
+        self.owns_since.load(Ordering::Acquire) > 0
+    }
+
     /// Continues after the last record, if there is one.
+    ///
+    /// The leader answers before the other replicas do. So a record that the leader has lost is
+    /// noticed, whenever it was appended.
     fn read_last(&mut self) -> Result<(), StoreError> {
-        match self.brokers.last(&self.name, &self.subject)? {
-            Some(last) => self.adopt(&last),
-            None if self.last > 0 => Err(brokers::missing(&self.name, self.last)),
-            None => Ok(()),
+        let mut known = self.last;
+        for _ in 0..ATTEMPTS {
+            let last = self.brokers.last(&self.subject)?;
+            let place = last.as_ref().map_or(0, |last| last.place);
+            if place < known {
+                return Err(self.lost(known));
+            }
+            known = self.brokers.newest(&self.subject)?;
+            if known <= place {
+                return last.map_or(Ok(()), |last| self.adopt(&self.decoded(&last)?));
+            }
         }
+        Err(refused(format!("{}: another process writes this session", self.name)))
     }
 
     /// Continues after this record.
@@ -284,8 +317,39 @@ impl Session {
         if let Some(known) = self.cache.borrow().next(place) {
             return Ok(Some(known));
         }
-        let found = self.brokers.next(&self.name, &self.subject, place)?;
-        Ok(found.map(|stored| self.cache.borrow_mut().put(stored)))
+        Ok(self.ask_leader(place)?.map(|stored| self.cache.borrow_mut().put(stored)))
+    }
+
+    /// As [`Session::next`], without the cache.
+    fn ask_leader(&self, place: u64) -> Result<Option<Stored>, StoreError> {
+        let found = self.brokers.next(&self.subject, place)?;
+        found.map(|message| self.decoded(&message)).transpose()
+    }
+
+    /// Returns up to `count` records from this place on. The result may end early.
+    fn following(&self, place: u64, count: usize) -> Result<Vec<Stored>, StoreError> {
+        let found = self.brokers.following(&self.subject, place, count)?;
+        found.iter().map(|message| self.decoded(message)).collect()
+    }
+
+    fn decoded(&self, message: &Message) -> Result<Stored, StoreError> {
+        let Message { place, bytes } = message;
+        record::decode(&self.name, *place, bytes).map_err(|reason| {
+            self.brokers.step_down(*place);
+            let name = &self.name;
+            refused(format!("{name}: the message at {place} of the stream is wrong: {reason}"))
+        })
+    }
+
+    /// Returns the error for a record that must exist, but that the leader does not have. Asks for
+    /// another leader.
+    fn lost(&self, place: u64) -> StoreError {
+        self.brokers.step_down(place);
+        refused(format!(
+            "{}: the leader of the stream has lost the record at {place}; another broker was \
+             asked to lead, and the next attempt asks it",
+            self.name
+        ))
     }
 
     /// Appends a record after the last one.
@@ -322,6 +386,8 @@ impl Session {
 }
 
 impl Server for Session {
+    const PATIENCE: Duration = brokers::PATIENCE;
+
     fn take(&mut self, taking: Taking) -> Result<Numbers, StoreError> {
         self.owns_since.store(0, Ordering::Release);
         for _ in 0..ATTEMPTS {
@@ -358,7 +424,7 @@ impl Server for Session {
     }
 
     fn write(&mut self, batch: &Batch) -> Result<Written, StoreError> {
-        if self.owns_since.load(Ordering::Acquire) == 0 {
+        if !self.is_owner() {
             return Ok(Written::Nothing);
         }
         let mut complete = self.head_after(batch);
@@ -368,7 +434,7 @@ impl Server for Session {
         let mut first = HERE;
         for (at, changes) in parts.iter().enumerate() {
             let head = if at + 1 == parts.len() {
-                let here = if changes.queued.is_empty() { None } else { Some(HERE) };
+                let here = if changes.queued.is_empty() { None } else { Some(first) };
                 complete.queue = queued.values().copied().min().or(here).unwrap_or(0);
                 if batch.resets {
                     // Messages that are still queued survive a reset.
@@ -382,7 +448,7 @@ impl Server for Session {
             match self.append(head, changes)? {
                 Appended::At(place) => {
                     first = first.min(place);
-                    queued.extend(changes.queued.keys().map(|ticket| (*ticket, place)));
+                    queued.extend(changes.queued.keys().map(|ticket| (*ticket, first)));
                 }
                 Appended::Refused => {
                     self.owns_since.store(0, Ordering::Release);

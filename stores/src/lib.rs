@@ -5,9 +5,9 @@
 //! Each turn of a session makes one commit, which a thread of the store executes as one
 //! transaction. Turns during a transaction are combined into the next one. The bytes of a turn are
 //! sent when its transaction is complete, so every answer includes the latency of the server. The
-//! server determines which failures a commit survives: PostgreSQL with `synchronous_commit = on`
-//! survives a power failure; in Redis, `appendfsync` determines this; NATS needs
-//! `sync_interval: always`.
+//! server determines which failures a commit survives. PostgreSQL with `synchronous_commit = on`
+//! survives a power failure, and with a synchronous standby the loss of a machine. In Redis,
+//! `appendfsync` determines this; NATS needs `sync_interval: always`.
 //!
 //! **One writer.** Opening a session's store takes the store over from the process that used it.
 //! That process is refused at its next commit, and ends its session with the counterparty; it has
@@ -20,8 +20,9 @@
 //! thread. Messages are sent only after they are stored. A ResendRequest(2), or a logon with
 //! `refresh_on_logon`, waits for the server's answer. After 5 s the session ends, and it recovers
 //! automatically when the server is back. `open` sets a timeout of 5 s for connecting and for each
-//! commit, unless its first argument sets another. A commit to NATS may take 12 s, because the
-//! brokers may have to elect a leader. When the engine stops, a store waits up to 5 s until its
+//! commit, unless its first argument sets another. NATS may take 12 s for a commit or a read,
+//! because the brokers may have to elect a leader. PostgreSQL waits for a missing synchronous
+//! standby without a limit. When the engine stops, a store waits up to 5 s (NATS: 12 s) until its
 //! commits are stored.
 //!
 //! ```no_run
@@ -43,6 +44,8 @@
 mod batch;
 mod behind;
 mod database;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod tokens;
 mod window;
 
 #[cfg(feature = "fleet")]
@@ -70,7 +73,7 @@ use std::time::Duration;
 
 use transfix_store::StoreError;
 
-/// Maximum time to wait for the server.
+/// Maximum time to wait for a server, unless it has another one.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Returns the error for a failure of the server or of the connection.
@@ -79,6 +82,7 @@ fn failed(error: impl Error + Send + Sync + 'static) -> StoreError {
 }
 
 /// Returns the error for a stored value that this crate never writes.
+#[cfg(any(feature = "postgres", feature = "redis"))]
 fn unreadable(name: &str, what: &str) -> StoreError {
     let why = format!("{name}: {what} is not what was written");
     StoreError::Own(io::Error::new(io::ErrorKind::InvalidData, why))

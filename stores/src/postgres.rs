@@ -1,29 +1,46 @@
 //! PostgreSQL: the tables and a function, which are created if they are missing.
 
-use postgres::{Client, Config, NoTls, Row, Statement};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use postgres::config::TargetSessionAttrs;
+use postgres::types::ToSql;
+use postgres::{Client, Config, Error, NoTls, Row, Statement};
 use transfix_store::{Kind, Numbers, StoreError};
 
 use crate::batch::{Batch, Direction, Kept};
 use crate::database::{DatabaseStore, Server, Taking, Written};
+use crate::tokens::Tokens;
 use crate::{PATIENCE, failed, unreadable};
 
 const SCHEMA: &str = include_str!("schema.sql");
 /// The number of the advisory lock under which one process at a time creates the tables.
 const SCHEMA_LOCK: i64 = 0x0054_5241_4E53_4658;
 
-const OPEN: &str = "\
-    INSERT INTO transfix_session (name, next_in, next_out, created_ns) VALUES ($1, 1, 1, $2)
-    ON CONFLICT (name) DO UPDATE SET writer = transfix_session.writer + 1
-    RETURNING id, writer, generation, next_in, next_out, created_ns";
+const FIND: &str = "SELECT id FROM transfix_session WHERE name = $1";
+/// Creates a session that no process owns: no token is 0.
+const CREATE: &str = "\
+    INSERT INTO transfix_session (name, writer, next_in, next_out, created_ns)
+    VALUES ($1, 0, 1, 1, $2) ON CONFLICT (name) DO NOTHING";
 const TAKE_OVER: &str = "\
-    UPDATE transfix_session SET writer = writer + 1 WHERE id = $1
-    RETURNING id, writer, generation, next_in, next_out, created_ns";
+    UPDATE transfix_session SET writer = $2 WHERE id = $1
+    RETURNING generation, next_in, next_out, created_ns";
 const TAKE_AGAIN: &str = "\
-    UPDATE transfix_session SET writer = writer + 1 WHERE id = $1 AND writer = $2
-    RETURNING id, writer, generation, next_in, next_out, created_ns";
+    UPDATE transfix_session SET writer = $2 WHERE id = $1 AND writer IN ($2, $3)
+    RETURNING generation, next_in, next_out, created_ns";
 const READ_SESSION: &str = "\
-    SELECT id, writer, generation, next_in, next_out, created_ns FROM transfix_session
-    WHERE id = $1";
+    SELECT generation, next_in, next_out, created_ns FROM transfix_session WHERE id = $1";
+/// Reads whether the connection demands a synchronous standby, and the settings of the server that
+/// make a commit wait for one.
+const STANDBY: &str = "\
+    SELECT coalesce(nullif(current_setting('transfix.require_standby', true), ''), 'off')::boolean,
+    current_setting('synchronous_standby_names'), current_setting('synchronous_commit')";
+/// The function of PostgreSQL that waits for a synchronous standby.
+const WAIT_FOR_STANDBY: &str = "SyncRepWaitForLSN";
+/// The value of `keepalives_idle` in a configuration that does not set it.
+const KEEPALIVES_IDLE_DEFAULT: Duration = Duration::from_secs(2 * 60 * 60);
 /// A query that tells whether the whole schema exists; if it does, the user needs no permission to
 /// create it.
 const IS_MADE: &str = "\
@@ -47,17 +64,20 @@ const READ_QUEUE: &str = "\
 /// SELECT, INSERT, UPDATE and DELETE on them. Messages from before a reset stay under their old
 /// generation. Nothing reads these messages, so they may be deleted. MsgSeqNum(34) is at most 2^63
 /// - 1 here.
+///
+/// **A synchronous standby.** `host=a,b` names a primary and its standby; the store connects to the
+/// host that accepts writes. If `synchronous_standby_names` of the server names the standby, a
+/// commit is acknowledged when both servers have it. If the server stops waiting for the standby,
+/// the commit fails. With `options='-c transfix.require_standby=on'`, a server is refused whose
+/// settings do not make commits wait for a standby.
 pub type PostgresStore = DatabaseStore<Postgres>;
 
 /// The connection of a [`PostgresStore`] to its server.
 pub struct Postgres {
-    /// The configuration for reconnecting; `None` for a connection that the caller has opened.
-    config: Option<Config>,
-    client: Client,
-    statements: Statements,
+    connection: Connection,
     name: String,
     id: i64,
-    writer: i64,
+    tokens: Tokens,
     generation: i64,
 }
 
@@ -69,84 +89,118 @@ impl PostgresStore {
     /// # Errors
     /// [`StoreError::Own`] with the server's message.
     pub fn open(config: &str, name: &str, now_ns: u64) -> Result<Self, StoreError> {
-        let config = limited(config.parse().map_err(failed)?);
-        let client = connect(&config)?;
-        Self::open_over((client, Some(config)), name, now_ns)
+        Self::open_with(config, without_tls, name, now_ns)
     }
 
-    /// Opens the store over a connection of the caller, for instance with TLS. The connection must
-    /// serve only this store.
+    /// Opens the store for reading, and leaves the session to the process that has it. The session
+    /// is taken over by [`Store::refresh`](transfix_store::Store::refresh), which an engine calls
+    /// at each logon of a session with `refresh_on_logon`. Before it, every commit is refused.
     ///
     /// # Errors
     /// As [`PostgresStore::open`].
-    pub fn over(client: Client, name: &str, now_ns: u64) -> Result<Self, StoreError> {
-        Self::open_over((client, None), name, now_ns)
+    pub fn stand_by(config: &str, name: &str, now_ns: u64) -> Result<Self, StoreError> {
+        Self::stand_by_with(config, without_tls, name, now_ns)
     }
 
-    fn open_over(
-        (mut client, config): (Client, Option<Config>),
+    /// Opens the store as [`PostgresStore::open`] does, over connections that `connect` makes, for
+    /// instance with TLS.
+    ///
+    /// # Errors
+    /// As [`PostgresStore::open`].
+    ///
+    /// ```no_run
+    /// # use {postgres::NoTls as Tls, transfix_stores::PostgresStore};
+    /// # let tls = Tls;
+    /// // `tls` is a connector of `postgres-native-tls` or `tokio-postgres-rustls`.
+    /// let connect = move |config: &postgres::Config| config.connect(tls.clone());
+    /// let store = PostgresStore::open_with("host=a,b user=fix", connect, "VENUE", 0)?;
+    /// # Ok::<(), transfix_store::StoreError>(())
+    /// ```
+    pub fn open_with(
+        config: &str,
+        connect: impl Fn(&Config) -> Result<Client, Error> + Send + 'static,
         name: &str,
         now_ns: u64,
     ) -> Result<Self, StoreError> {
-        let is_made: bool = client.query_one(IS_MADE, &[]).map_err(failed)?.get(0);
-        if !is_made {
-            let mut making = client.transaction().map_err(failed)?;
-            making.execute("SELECT pg_advisory_xact_lock($1)", &[&SCHEMA_LOCK]).map_err(failed)?;
-            making.batch_execute(SCHEMA).map_err(failed)?;
-            making.commit().map_err(failed)?;
-        }
-        let statements = Statements::of(&mut client)?;
-        let row = client.query_one(OPEN, &[&name, &signed(now_ns)?]).map_err(failed)?;
-        let session = Session::of(&row, name)?;
-        let server = Postgres {
-            config,
-            client,
-            statements,
-            name: name.to_owned(),
-            id: session.id,
-            writer: session.writer,
-            generation: session.generation,
+        let server = Postgres::new(Connection::open(config, connect)?, name, now_ns)?;
+        Self::opened(server, name, Taking::Over)
+    }
+
+    /// Opens the store as [`PostgresStore::stand_by`] does, over connections that `connect` makes.
+    ///
+    /// # Errors
+    /// As [`PostgresStore::open`].
+    pub fn stand_by_with(
+        config: &str,
+        connect: impl Fn(&Config) -> Result<Client, Error> + Send + 'static,
+        name: &str,
+        now_ns: u64,
+    ) -> Result<Self, StoreError> {
+        let server = Postgres::new(Connection::open(config, connect)?, name, now_ns)?;
+        Self::opened(server, name, Taking::Again)
+    }
+}
+
+fn without_tls(config: &Config) -> Result<Client, Error> {
+    config.connect(NoTls)
+}
+
+impl Postgres {
+    fn new(mut connection: Connection, name: &str, now_ns: u64) -> Result<Self, StoreError> {
+        let found = connection.ask(|client, _| client.query_opt(FIND, &[&name]))?;
+        let row = match found {
+            Some(row) => row,
+            None => {
+                let created_ns = signed(now_ns)?;
+                connection.ask(|client, _| client.execute(CREATE, &[&name, &created_ns]))?;
+                connection.ask(|client, _| client.query_one(FIND, &[&name]))?
+            }
         };
-        Self::of(server, name, session.numbers)
+        let (name, tokens) = (name.to_owned(), Tokens::new()?);
+        Ok(Self { connection, name, id: row.get(0), tokens, generation: 0 })
+    }
+
+    fn try_take(&mut self, taking: Taking) -> Result<Numbers, StoreError> {
+        let (id, Tokens { own, next }) = (self.id, self.tokens);
+        let taken = self.connection.ask(|client, _| match taking {
+            Taking::Over => client.query_opt(TAKE_OVER, &[&id, &next]),
+            Taking::Again => client.query_opt(TAKE_AGAIN, &[&id, &next, &own]),
+        })?;
+        let is_ours = taken.is_some();
+        let row = match taken {
+            Some(row) => row,
+            None => self.connection.ask(|client, _| client.query_one(READ_SESSION, &[&id]))?,
+        };
+        if is_ours {
+            self.tokens = self.tokens.taken()?;
+        }
+        self.generation = row.get(0);
+        let number = |at| {
+            let number = u64::try_from(row.get::<_, i64>(at));
+            number.map_err(|_| unreadable(&self.name, "transfix_session"))
+        };
+        Ok(Numbers { next_in: number(1)?, next_out: number(2)?, created_ns: number(3)? })
     }
 }
 
 impl Server for Postgres {
     fn take(&mut self, taking: Taking) -> Result<Numbers, StoreError> {
-        let mut was_cut = self.client.is_closed();
-        let taken = loop {
-            if was_cut && let Some(config) = &self.config {
-                self.client = connect(config)?;
-                self.statements = Statements::of(&mut self.client)?;
-            }
-            let taken = match taking {
-                Taking::Over => self.client.query_opt(TAKE_OVER, &[&self.id]),
-                Taking::Again => self.client.query_opt(TAKE_AGAIN, &[&self.id, &self.writer]),
-            };
-            match taken {
-                // A broken connection may be noticed only when it is next used.
-                Err(error) if error.code().is_none() && !was_cut && self.config.is_some() => {
-                    was_cut = true;
-                }
-                taken => break taken.map_err(failed)?,
-            }
-        };
-        let is_ours = taken.is_some();
-        let row = match taken {
-            Some(row) => row,
-            None => self.client.query_one(READ_SESSION, &[&self.id]).map_err(failed)?,
-        };
-        let session = Session::of(&row, &self.name)?;
-        if is_ours {
-            self.writer = session.writer;
+        // A broken connection may be noticed only when it is next used.
+        if !self.connection.is_cut
+            && let Ok(numbers) = self.try_take(taking)
+        {
+            return Ok(numbers);
         }
-        self.generation = session.generation;
-        Ok(session.numbers)
+        self.connection.connect()?;
+        self.try_take(taking)
     }
 
     fn read_queue(&mut self, ticket: u64) -> Result<Vec<(u64, Kept)>, StoreError> {
-        let rows = self.client.query(&self.statements.read_queue, &[&self.id, &signed(ticket)?]);
-        rows.map_err(failed)?.iter().map(|row| kept_of(row, &self.name)).collect()
+        let ticket = signed(ticket)?;
+        let rows = self
+            .connection
+            .ask(|client, statements| client.query(&statements.read_queue, &[&self.id, &ticket]))?;
+        rows.iter().map(|row| kept_of(row, &self.name)).collect()
     }
 
     fn write(&mut self, batch: &Batch) -> Result<Written, StoreError> {
@@ -161,30 +215,34 @@ impl Server for Postgres {
         let queued_bytes: Vec<&[u8]> = queued.values().map(|kept| &kept.bytes[..]).collect();
         let note_times = self::times(notes.iter().map(|(time_ns, _)| *time_ns))?;
         let texts: Vec<&str> = notes.iter().map(|(_, text)| &text[..]).collect();
-        let row = self.client.query_one(
-            &self.statements.commit,
-            &[
-                &self.id,
-                &self.writer,
-                &signed(numbers.next_in)?,
-                &signed(numbers.next_out)?,
-                &signed(numbers.created_ns)?,
-                &batch.resets,
-                &signed(batch.hides_from)?,
-                &directions,
-                &seqs,
-                &kinds,
-                &times,
-                &bytes,
-                &signed(batch.unqueued)?,
-                &tickets,
-                &queued_times,
-                &queued_bytes,
-                &note_times,
-                &texts,
-            ],
-        );
-        match row.map_err(failed)?.get(0) {
+        let next_in = signed(numbers.next_in)?;
+        let next_out = signed(numbers.next_out)?;
+        let created_ns = signed(numbers.created_ns)?;
+        let (hides_from, unqueued) = (signed(batch.hides_from)?, signed(batch.unqueued)?);
+        let values: [&(dyn ToSql + Sync); 18] = [
+            &self.id,
+            &self.tokens.own,
+            &next_in,
+            &next_out,
+            &created_ns,
+            &batch.resets,
+            &hides_from,
+            &directions,
+            &seqs,
+            &kinds,
+            &times,
+            &bytes,
+            &unqueued,
+            &tickets,
+            &queued_times,
+            &queued_bytes,
+            &note_times,
+            &texts,
+        ];
+        let row = self
+            .connection
+            .ask(|client, statements| client.query_one(&statements.commit, &values))?;
+        match row.get(0) {
             Some(generation) => {
                 self.generation = generation;
                 Ok(Written::Whole)
@@ -204,30 +262,122 @@ impl Server for Postgres {
         else {
             return Ok(Vec::new());
         };
-        let rows = self
-            .client
-            .query(&self.statements.read, &[&id, &generation, &way_of(way), &begin, &end, &limit])
-            .map_err(failed)?;
+        let rows = self.connection.ask(|client, statements| {
+            let values: [&(dyn ToSql + Sync); 6] =
+                [&id, &generation, &way_of(way), &begin, &end, &limit];
+            client.query(&statements.read, &values)
+        })?;
         rows.iter().map(|row| kept_of(row, &self.name)).collect()
     }
 }
 
+type Connect = dyn Fn(&Config) -> Result<Client, Error> + Send;
+
+/// A connection that is made again after a failure.
+struct Connection {
+    config: Config,
+    connect: Box<Connect>,
+    client: Client,
+    statements: Statements,
+    /// True if the last request failed, so that the connection is not used further.
+    is_cut: bool,
+    /// True if the server has committed the last request, but has stopped waiting for its
+    /// synchronous standby.
+    is_local: Arc<AtomicBool>,
+}
+
+impl Connection {
+    fn open(
+        config: &str,
+        connect: impl Fn(&Config) -> Result<Client, Error> + Send + 'static,
+    ) -> Result<Self, StoreError> {
+        let mut config = completed(config.parse().map_err(failed)?);
+        let is_local = Arc::new(AtomicBool::new(false));
+        let noticed = Arc::clone(&is_local);
+        // This notice comes before the answer of a commit whose wait was cancelled.
+        config.notice_callback(move |notice| {
+            if notice.routine() == Some(WAIT_FOR_STANDBY) {
+                noticed.store(true, Ordering::Relaxed);
+            }
+        });
+        let mut client = connect(&config).map_err(failed)?;
+        let statements = prepare(&mut client)?;
+        let connect = Box::new(connect);
+        Ok(Self { config, connect, client, statements, is_cut: false, is_local })
+    }
+
+    fn connect(&mut self) -> Result<(), StoreError> {
+        self.client = (self.connect)(&self.config).map_err(failed)?;
+        self.statements = prepare(&mut self.client)?;
+        self.is_cut = false;
+        Ok(())
+    }
+
+    /// Sends a request and waits for the answer, which comes after the commit.
+    fn ask<T>(
+        &mut self,
+        ask: impl FnOnce(&mut Client, &Statements) -> Result<T, Error>,
+    ) -> Result<T, StoreError> {
+        self.is_cut = true;
+        self.is_local.store(false, Ordering::Relaxed);
+        let answer = ask(&mut self.client, &self.statements).map_err(failed)?;
+        if self.is_local.load(Ordering::Relaxed) {
+            let why = "the wait for the synchronous standby was cancelled, so the standby may not \
+                       have the commit";
+            return Err(StoreError::Own(io::Error::other(why)));
+        }
+        self.is_cut = false;
+        Ok(answer)
+    }
+}
+
 /// Returns the configuration, with time limits added where it has none.
-fn limited(mut config: Config) -> Config {
+fn completed(mut config: Config) -> Config {
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(PATIENCE);
     }
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(PATIENCE);
     }
-    if config.get_options().is_none() {
-        config.options(&format!("-c statement_timeout={}", PATIENCE.as_millis()));
+    // A server that is lost while a commit waits has acknowledged all packets, so only keepalives
+    // detect the loss.
+    if config.get_keepalives_idle() == KEEPALIVES_IDLE_DEFAULT {
+        config.keepalives_idle(PATIENCE);
     }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_interval(Duration::from_secs(1));
+    }
+    config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    // A later option overrides an earlier one.
+    let options = config.get_options().unwrap_or_default();
+    let options = format!(
+        "-c statement_timeout={} {options} -c client_min_messages=warning",
+        PATIENCE.as_millis()
+    );
+    config.options(&options);
     config
 }
 
-fn connect(config: &Config) -> Result<Client, StoreError> {
-    config.connect(NoTls).map_err(failed)
+/// Checks the server, creates missing tables, and prepares the statements.
+fn prepare(client: &mut Client) -> Result<Statements, StoreError> {
+    let row = client.query_one(STANDBY, &[]).map_err(failed)?;
+    let (is_required, names, commit): (bool, &str, &str) = (row.get(0), row.get(1), row.get(2));
+    if is_required && (names.trim().is_empty() || !["on", "remote_apply"].contains(&commit)) {
+        let why = format!(
+            "transfix.require_standby is on, but commits do not wait for a standby: \
+             synchronous_standby_names = '{names}' (it must name the standby), \
+             synchronous_commit = '{commit}' (it must be on or remote_apply)"
+        );
+        return Err(StoreError::Own(io::Error::other(why)));
+    }
+    let is_made: bool = client.query_one(IS_MADE, &[]).map_err(failed)?.get(0);
+    if !is_made {
+        let mut making = client.transaction().map_err(failed)?;
+        making.execute("SELECT pg_advisory_xact_lock($1)", &[&SCHEMA_LOCK]).map_err(failed)?;
+        making.batch_execute(SCHEMA).map_err(failed)?;
+        making.commit().map_err(failed)?;
+    }
+    Statements::of(client)
 }
 
 /// The prepared statements of a connection.
@@ -242,28 +392,6 @@ impl Statements {
         let mut prepare = |sql| client.prepare(sql).map_err(failed);
         let (commit, read) = (prepare(COMMIT)?, prepare(READ)?);
         Ok(Self { commit, read, read_queue: prepare(READ_QUEUE)? })
-    }
-}
-
-/// The row of a session in the table `transfix_session`.
-struct Session {
-    id: i64,
-    writer: i64,
-    generation: i64,
-    numbers: Numbers,
-}
-
-impl Session {
-    fn of(row: &Row, name: &str) -> Result<Self, StoreError> {
-        let number = |at| {
-            u64::try_from(row.get::<_, i64>(at)).map_err(|_| unreadable(name, "transfix_session"))
-        };
-        Ok(Self {
-            id: row.get(0),
-            writer: row.get(1),
-            generation: row.get(2),
-            numbers: Numbers { next_in: number(3)?, next_out: number(4)?, created_ns: number(5)? },
-        })
     }
 }
 

@@ -5,22 +5,24 @@ use transfix_store::{Kind, Numbers, StoreError};
 
 use crate::batch::{Batch, Direction, Kept};
 use crate::database::{DatabaseStore, Server, Taking, Written};
+use crate::tokens::Tokens;
 use crate::{PATIENCE, failed, unreadable};
 
 const COMMIT: &str = include_str!("commit.lua");
-/// Creates a missing session, and takes the session over. If ARGV[2] names a writer, the session is
-/// taken over only if that writer owns it. The last element of the result is true if the session
-/// was taken over.
+/// Creates a missing session, and takes the session over with the token ARGV[2]. If ARGV[3] is not
+/// empty, the session is taken over only if one of these tokens owns it. The last element of the
+/// result is 1 if the session was taken over.
 const OPEN: &str = "\
     if redis.call('EXISTS', KEYS[1]) == 0 then
         redis.call('HSET', KEYS[1], 'writer', 0, 'next_in', 1, 'next_out', 1, 'created_ns', ARGV[1])
     end
-    local takes = ARGV[2] == '' or ARGV[2] == redis.call('HGET', KEYS[1], 'writer')
+    local writer = redis.call('HGET', KEYS[1], 'writer')
+    local takes = ARGV[3] == '' or ARGV[2] == writer or ARGV[3] == writer
     if takes then
-        redis.call('HINCRBY', KEYS[1], 'writer', 1)
+        redis.call('HSET', KEYS[1], 'writer', ARGV[2])
     end
-    local row = redis.call('HMGET', KEYS[1], 'writer', 'next_in', 'next_out', 'created_ns')
-    row[5] = takes and 1 or 0
+    local row = redis.call('HMGET', KEYS[1], 'next_in', 'next_out', 'created_ns')
+    row[4] = takes and 1 or 0
     return row";
 
 /// Length in bytes of the kind and the time, which precede a message's bytes.
@@ -53,7 +55,7 @@ pub struct Redis {
     open: Script,
     name: String,
     keys: [String; 5],
-    writer: String,
+    tokens: Tokens,
     opened_ns: u64,
 }
 
@@ -65,9 +67,17 @@ impl RedisStore {
     /// # Errors
     /// [`StoreError::Own`] with the server's message.
     pub fn open(url: &str, name: &str, now_ns: u64) -> Result<Self, StoreError> {
-        let client = Client::open(url).map_err(failed)?;
-        let connection = connect(&client)?;
-        Self::open_over((connection, Some(client)), name, now_ns)
+        Self::opened(Redis::connect(url, name, now_ns)?, name, Taking::Over)
+    }
+
+    /// Opens the store for reading, and leaves the session to the process that has it. The session
+    /// is taken over by [`Store::refresh`](transfix_store::Store::refresh), which an engine calls
+    /// at each logon of a session with `refresh_on_logon`. Before it, every commit is refused.
+    ///
+    /// # Errors
+    /// As [`RedisStore::open`].
+    pub fn stand_by(url: &str, name: &str, now_ns: u64) -> Result<Self, StoreError> {
+        Self::opened(Redis::connect(url, name, now_ns)?, name, Taking::Again)
     }
 
     /// Opens the store over a connection of the caller, for instance with TLS. The connection must
@@ -76,16 +86,23 @@ impl RedisStore {
     /// # Errors
     /// As [`RedisStore::open`].
     pub fn over(connection: Connection, name: &str, now_ns: u64) -> Result<Self, StoreError> {
-        Self::open_over((connection, None), name, now_ns)
+        Self::opened(Redis::new((connection, None), name, now_ns)?, name, Taking::Over)
+    }
+}
+
+impl Redis {
+    fn connect(url: &str, name: &str, now_ns: u64) -> Result<Self, StoreError> {
+        let client = Client::open(url).map_err(failed)?;
+        Self::new((connect(&client)?, Some(client)), name, now_ns)
     }
 
-    fn open_over(
+    fn new(
         (connection, client): (Connection, Option<Client>),
         name: &str,
         now_ns: u64,
     ) -> Result<Self, StoreError> {
         let key = |part: &str| format!("transfix:{{{name}}}{part}");
-        let mut server = Redis {
+        Ok(Self {
             client,
             connection,
             is_cut: false,
@@ -93,15 +110,11 @@ impl RedisStore {
             open: Script::new(OPEN),
             name: name.to_owned(),
             keys: ["", ":out", ":in", ":queue", ":notes"].map(key),
-            writer: String::new(),
+            tokens: Tokens::new()?,
             opened_ns: now_ns,
-        };
-        let numbers = server.take(Taking::Over)?;
-        Self::of(server, name, numbers)
+        })
     }
-}
 
-impl Redis {
     /// Reads the members of a sorted set whose scores are from `begin` to `end`.
     fn members(
         &mut self,
@@ -125,12 +138,15 @@ impl Server for Redis {
         }
         self.is_cut = true;
         let mut call = self.open.prepare_invoke();
-        let from = if taking == Taking::Over { "" } else { &self.writer };
-        call.key(&self.keys[0]).arg(self.opened_ns).arg(from);
-        let row: (String, u64, u64, u64, u8) = call.invoke(&mut self.connection).map_err(failed)?;
-        let (writer, next_in, next_out, created_ns, is_ours) = row;
+        call.key(&self.keys[0]).arg(self.opened_ns).arg(self.tokens.next);
+        match taking {
+            Taking::Over => call.arg(""),
+            Taking::Again => call.arg(self.tokens.own),
+        };
+        let row: (u64, u64, u64, u8) = call.invoke(&mut self.connection).map_err(failed)?;
+        let (next_in, next_out, created_ns, is_ours) = row;
         if is_ours == 1 {
-            self.writer = writer;
+            self.tokens = self.tokens.taken()?;
         }
         self.is_cut = false;
         Ok(Numbers { next_in, next_out, created_ns })
@@ -165,7 +181,7 @@ impl Server for Redis {
         for key in &self.keys {
             call.key(key);
         }
-        call.arg(&self.writer).arg(next_in).arg(next_out).arg(created_ns);
+        call.arg(self.tokens.own).arg(next_in).arg(next_out).arg(created_ns);
         call.arg(u8::from(batch.resets)).arg(batch.hides_from).arg(batch.unqueued);
         for way in [Direction::Outbound, Direction::Inbound] {
             let of_way = || messages.iter().filter(|((direction, _), _)| *direction == way);

@@ -3,7 +3,7 @@
 CREATE TABLE IF NOT EXISTS transfix_session (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text NOT NULL UNIQUE,
-    -- Goes up whenever a process takes the session over; a commit with an older one is refused.
+    -- The token of the process that owns the session; a commit with another one is refused.
     writer bigint NOT NULL DEFAULT 1,
     -- Goes up at each reset of the numbers.
     generation bigint NOT NULL DEFAULT 1,

@@ -2,7 +2,9 @@
 //! servers.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
+mod gateways;
 mod jetstream;
+mod pair;
 mod server;
 
 use std::io::{Read, Write};
@@ -11,6 +13,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use gateways::orders_are_answered_once_whatever_happens;
 use server::{Disconnects, Postgres, Redis, Server};
 use transfix::codec::FrameWriter;
 use transfix::{
@@ -65,6 +68,52 @@ fn the_last_opener_writes(server: &impl Server) {
     commit(&mut first).unwrap();
     second.put(7, Record::NextIn(8)).unwrap();
     assert!(commit(&mut second).is_err());
+}
+
+/// A standby reads only, until it takes the session over.
+fn a_standby_writes_after_it_takes_over(server: &impl Server) {
+    let name = server.fresh_name();
+    let mut first = Patient(server.stand_by(&name, 1).unwrap());
+    first.put(2, order(1)).unwrap();
+    let refused = commit(&mut first).unwrap_err();
+    assert!(matches!(refused, StoreError::Fenced { .. }), "{refused}");
+    first.refresh().unwrap();
+    first.put(2, order(1)).unwrap();
+    commit(&mut first).unwrap();
+    let mut second = Patient(server.stand_by(&name, 3).unwrap());
+    assert_eq!(second.numbers(), first.numbers());
+    assert!(second.outbound(1).unwrap().is_some());
+    for _ in 0..2 {
+        second.put(4, order(2)).unwrap();
+        let refused = commit(&mut second).unwrap_err();
+        assert!(matches!(refused, StoreError::Fenced { .. }), "{refused}");
+        second.reopen().unwrap();
+    }
+    first.put(5, order(2)).unwrap();
+    commit(&mut first).unwrap();
+    second.refresh().unwrap();
+    assert_eq!(second.numbers(), first.numbers());
+    second.put(6, order(3)).unwrap();
+    commit(&mut second).unwrap();
+    first.put(7, order(3)).unwrap();
+    let refused = commit(&mut first).unwrap_err();
+    assert!(matches!(refused, StoreError::Fenced { .. }), "{refused}");
+}
+
+/// A take-over for which the engine no longer waits does not happen later.
+fn an_abandoned_take_over_takes_nothing(server: &impl Server) {
+    let name = server.fresh_name();
+    let mut owner = Patient(server.open(&name, 1).unwrap());
+    let mut standby = Patient(server.stand_by(&name, 2).unwrap());
+    server.signal("STOP");
+    standby.put(3, order(1)).unwrap();
+    let committed = standby.commit();
+    let refreshed = standby.refresh();
+    server.signal("CONT");
+    assert!(committed.is_ok() && refreshed.is_err());
+    while standby.reopen().is_err() {}
+    owner.put(4, order(1)).unwrap();
+    commit(&mut owner).unwrap();
 }
 
 /// If the server interrupts the connection, the store reconnects.
@@ -157,7 +206,7 @@ fn venue<S: Server + 'static>(server: &Arc<S>, name: &str) -> (Engine, Receiver<
     let (sender, seen) = channel();
     let (server, name) = (Arc::clone(server), name.to_owned());
     let engine = Engine::builder(&settings)
-        .stores(move |_, now_ns| server.open(&name, now_ns).map(Some))
+        .stores(move |_, now_ns| server.stand_by(&name, now_ns).map(Some))
         .start(|_| Box::new(Echo(sender.clone())));
     (engine.unwrap(), seen)
 }
@@ -369,23 +418,26 @@ fn a_stopped_server_holds_up_its_own_session<S: Server + 'static>(server: &Arc<S
     assert!(seen.try_recv().is_ok_and(|end| end != "b" && end != "c"), "once");
 }
 
-fn all(server: impl Disconnects + 'static) {
+fn all<S: Disconnects + 'static>(server: S) -> Arc<S> {
     let server = Arc::new(server);
     laws(&*server);
     the_last_opener_writes(&*server);
+    a_standby_writes_after_it_takes_over(&*server);
     a_long_resend_finds_all(&*server);
     a_cut_connection_is_made_again(&*server);
     engines_take_turns(&server);
     a_stopped_server_holds_up_its_own_session(&server);
     a_logon_waits_for_its_server_alone(&server);
+    server
 }
 
 #[test]
 fn postgres() {
-    all(Postgres::start());
+    an_abandoned_take_over_takes_nothing(&*all(Postgres::start()));
 }
 
 #[test]
 fn redis() {
-    all(Redis::start());
+    let server = all(Redis::start());
+    orders_are_answered_once_whatever_happens(&*server, |_| ());
 }

@@ -1,5 +1,7 @@
 //! `transfix demo`: a venue and a client trade, lose the connection, recover, and are measured.
 
+#[cfg(feature = "fleet")]
+mod fleet;
 mod floor;
 mod picture;
 mod relay;
@@ -25,6 +27,7 @@ use crate::venue::{Venue, Watch};
 
 /// Show how a venue and a client trade, lose the connection and recover; measure their latency.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Example:
   transfix demo
 
@@ -32,6 +35,9 @@ Uses only loopback and takes about half a minute. Writes latency.csv (raw values
 latency.svg (their distribution) into the current directory.
 Exit code: 0 all checks succeeded, 1 a check failed, 2 wrong usage.")]
 pub(crate) struct Args {
+    #[cfg(feature = "fleet")]
+    #[command(subcommand)]
+    part: Option<Part>,
     /// Number of orders in the burst during which the connection is cut.
     #[arg(long, default_value_t = 2_000, value_name = "N")]
     #[arg(value_parser = value_parser!(u64).range(200..=1_000_000))]
@@ -41,7 +47,34 @@ pub(crate) struct Args {
     messages: usize,
 }
 
+impl Args {
+    /// Returns true for `transfix demo fleet` and its gateways.
+    pub(crate) const fn is_of_fleet(&self) -> bool {
+        #[cfg(feature = "fleet")]
+        return self.part.is_some();
+        #[cfg(not(feature = "fleet"))]
+        return false;
+    }
+}
+
+#[cfg(feature = "fleet")]
+#[derive(Debug, clap::Subcommand)]
+enum Part {
+    Fleet(fleet::Args),
+    /// A gateway of `transfix demo fleet`.
+    #[command(hide = true)]
+    FleetGateway {
+        settings: std::path::PathBuf,
+    },
+}
+
 pub(crate) fn run(args: &Args) -> ExitCode {
+    #[cfg(feature = "fleet")]
+    match &args.part {
+        Some(Part::Fleet(args)) => return fleet::run(args),
+        Some(Part::FleetGateway { settings }) => return fleet::gateway(settings),
+        None => {}
+    }
     match trade(args).and_then(|()| round_trip::measure(args.messages)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

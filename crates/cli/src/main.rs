@@ -20,6 +20,8 @@ mod convert;
 mod demo;
 mod dictionary;
 mod events;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod foreign;
 mod generate;
 mod input;
@@ -109,6 +111,8 @@ enum Verb {
     /// Show, check, repair, import and export the stores of sessions.
     Store(store::Args),
     Admin(admin::Args),
+    #[cfg(feature = "fleet")]
+    Fleet(fleet::Args),
     Top(top::Args),
     Audit(audit::Args),
     Completions(pages::Completions),
@@ -138,6 +142,8 @@ fn main() -> ExitCode {
         // `peer` writes its own log file, and the benchmarks run as a separate program, so no
         // destinations are opened here.
         Verb::Peer(_) | Verb::Bench(_) => Ok(()),
+        // The faults of `demo fleet` cause many warnings, which are its purpose.
+        Verb::Demo(ref demo) if demo.is_of_fleet() && !cli.verbose => Ok(()),
         _ => events::open(None),
     };
     let code = match opened {
@@ -178,6 +184,8 @@ fn run(verb: Verb, is_verbose: bool) -> ExitCode {
         Verb::Tls(args) => tls::run(&args),
         Verb::Store(args) => store::run(&args),
         Verb::Admin(args) => admin::run(&args),
+        #[cfg(feature = "fleet")]
+        Verb::Fleet(args) => fleet::run(&args),
         Verb::Top(args) => top::run(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Completions(args) => pages::completions(&args, Cli::command()),

@@ -131,6 +131,9 @@ impl Engine {
         let Extras { admit, open_store, has_fd, io } = extras;
         let ranges = settings.engine.check_ranges();
         ranges.map_err(|wrong| EngineError::Settings(format!("[engine]: {wrong}")))?;
+        if settings.fleet.is_some() && open_store.is_none() {
+            return Err(EngineError::Settings(transfix_settings::review::NEEDS_FLEET.to_owned()));
+        }
         // Reserves file descriptors before anything is opened, because the default limit of a
         // process is low.
         let pending_max = descriptors::reserve(settings, open_store.is_some())?;

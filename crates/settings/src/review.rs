@@ -209,8 +209,17 @@ pub fn needs_program(settings: &Settings) -> Vec<String> {
             needs.of(session, "refresh_on_logon", what);
         }
     }
-    needs.texts()
+    let mut needs = needs.texts();
+    if settings.fleet.is_some() {
+        needs.insert(0, NEEDS_FLEET.to_owned());
+    }
+    needs
 }
+
+/// The reason why a process cannot start with `[fleet]`.
+pub const NEEDS_FLEET: &str = "[fleet] works only in a program that opens its stores by \
+                               `transfix_stores::Fleet`; without it, several gateways would use \
+                               one session at the same time";
 
 /// Returns the reason why this process cannot write the file, if there is one.
 #[must_use]

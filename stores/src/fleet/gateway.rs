@@ -98,7 +98,7 @@ pub(super) async fn ask(
 ) -> Result<Heard, StoreError> {
     let text = serde_json::to_vec(request).map_err(failed)?;
     let request = async_nats::Request::new().payload(text.into()).timeout(Some(limit));
-    let subject = subject_of(brokers.stream(), run);
+    let subject = subject_of(brokers.name(), run);
     match brokers.client().send_request(subject, request).await {
         Ok(message) => serde_json::from_slice(&message.payload).map(Heard::Answer).map_err(failed),
         Err(error) if error.kind() == RequestErrorKind::NoResponders => Ok(Heard::Gone),
@@ -206,7 +206,7 @@ impl Gateway {
         }
         let request = Request::Taken { session: session.to_owned(), place };
         let text = serde_json::to_vec(&request).unwrap_or_default();
-        let subject = subject_of(self.brokers.stream(), previous);
+        let subject = subject_of(self.brokers.name(), previous);
         let told = self.brokers.client().publish(subject, text.into());
         let _ = self.brokers.block_on(told);
     }
@@ -216,7 +216,7 @@ impl Gateway {
         if self.admin.set(admin).is_err() {
             return;
         }
-        let stream = self.brokers.stream();
+        let stream = self.brokers.name();
         let subjects = [subject_of(stream, self.run), subject_of_all(stream)];
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         for subject in subjects {
@@ -305,7 +305,7 @@ impl Gateway {
     /// Tells all gateways that sessions were released. If the message is lost, they find out at
     /// their next look.
     async fn tell_released(&self) {
-        let subject = subject_of_all(self.brokers.stream());
+        let subject = subject_of_all(self.brokers.name());
         let text = serde_json::to_vec(&Request::Released).unwrap_or_default();
         let _ = self.brokers.client().publish(subject, text.into()).await;
     }

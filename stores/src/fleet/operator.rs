@@ -40,7 +40,7 @@ impl FleetOperator {
             let inbox = client.new_inbox();
             let mut answers = client.subscribe(inbox.clone()).await.map_err(failed)?;
             let text = serde_json::to_vec(&Request::Status).map_err(failed)?;
-            let subject = subject_of_all(self.brokers.stream());
+            let subject = subject_of_all(self.brokers.name());
             client.publish_with_reply(subject, inbox, text.into()).await.map_err(failed)?;
             let mut gateways = Vec::new();
             let collect = async {

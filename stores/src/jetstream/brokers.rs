@@ -1,31 +1,47 @@
 //! The connection to the brokers: one for all sessions of a process.
 //!
-//! **Invariant:** a missing message is never believed. An answer that contradicts another one is an
-//! error, and the leader of the stream is asked to step down.
+//! **Invariant:** a record at the same place causes no more elections than there are replicas.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_nats::jetstream::context::CreateStreamErrorKind;
+use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{
-    Config, DiscardPolicy, LastRawMessageErrorKind, RetentionPolicy, StorageType, Stream,
+    self, Config, DirectGetErrorKind, DiscardPolicy, LastRawMessageErrorKind, RawMessageError,
+    RetentionPolicy, StorageType,
 };
 use async_nats::jetstream::{self, Context};
-use async_nats::{Client, ConnectOptions, HeaderMap, Message, Request, header};
+use async_nats::{Client, ConnectOptions, HeaderMap, Request, header};
 use futures_util::StreamExt;
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use transfix_store::StoreError;
 
-use super::record::{self, Stored};
 use super::server;
+use super::stream::{Appended, Message, Stream};
 use crate::failed;
 
 /// Codes of JetStream for a subject whose last message is not the expected one.
 const NOT_LAST: [u64; 2] = [10_071, 10_164];
 /// Time limit for one request. A broker that leads the stream and dies is replaced within 9 s.
-const PATIENCE: Duration = Duration::from_secs(12);
+pub(super) const PATIENCE: Duration = Duration::from_secs(12);
+/// Time after which a request without an answer is repeated.
+const TRY: Duration = Duration::from_secs(1);
+/// Pause before a request is repeated.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Interval at which a silent broker is tested. A broker that misses two tests is left for another.
+const PING: Duration = Duration::from_secs(2);
+/// Time limit for opening the stream. After a start of all brokers, they elect two leaders.
+const STARTING: Duration = Duration::from_secs(24);
+/// Direct gets for each replica that compare the last record of a session. A broker is chosen at
+/// random for each. If a damaged leader has lost the record and the two other replicas have it, all
+/// gets miss the record with a probability of 3^-24.
+const DIRECT_GETS: usize = 8;
+/// Time limit for these direct gets.
+const DIRECT_PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum number of faulty places for which a leader is asked to step down.
 const PLACES_MAX: usize = 1_024;
 /// Bytes of a message beside its payload: subject and headers.
@@ -35,7 +51,7 @@ const OVERHEAD: usize = 1 << 10;
 pub(super) struct Brokers {
     runtime: Background,
     client: Client,
-    stream: Stream,
+    stream: stream::Stream,
     name: String,
     replicas: usize,
     /// Number of requests to step down, by the place of the record that was missing or wrong.
@@ -66,15 +82,6 @@ impl Drop for Background {
     }
 }
 
-/// The outcome of an append.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Appended {
-    /// The record has this place.
-    At(u64),
-    /// Nothing was appended: another process has appended a record.
-    Refused,
-}
-
 impl Brokers {
     pub(super) fn connect(
         urls: &str,
@@ -90,11 +97,12 @@ impl Brokers {
             .map_err(failed)?;
         let addresses: Vec<String> = urls.split(',').map(|url| url.trim().to_owned()).collect();
         let (client, found) = runtime.block_on(async {
-            let client = options.name("transfix").connect(addresses).await.map_err(failed)?;
+            let options = options.name("transfix").ping_interval(PING);
+            let client = options.connect(addresses).await.map_err(failed)?;
             let own = client.server_info();
             server::check_version(&own.server_name, &own.version)?;
             let mut context = jetstream::new(client.clone());
-            context.set_timeout(PATIENCE);
+            context.set_timeout(TRY);
             let found = find_or_create(&context, stream, replicas).await?;
             server::check_reports(&client, &found).await?;
             Ok::<_, StoreError>((client, found))
@@ -105,53 +113,8 @@ impl Brokers {
         Ok(Self { runtime, client, stream: found, name, replicas, asked_to_step_down })
     }
 
-    /// Returns the subject of a session. Every byte other than a letter, a digit, `-` or `_` is
-    /// written as `%` with two hexadecimal digits, because dots and wildcards separate subjects.
-    pub(super) fn subject(&self, session: &str) -> String {
-        let mut subject = format!("{}.", self.name);
-        for byte in session.bytes() {
-            if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {
-                subject.push(char::from(byte));
-            } else {
-                subject.push_str(&format!("%{byte:02X}"));
-            }
-        }
-        subject
-    }
-
-    /// Returns the maximum length of a record in bytes.
-    pub(super) fn bytes_max(&self) -> usize {
-        self.client.server_info().max_payload.saturating_sub(OVERHEAD)
-    }
-
-    /// Appends a record if the last one of the subject has the place `last`.
-    pub(super) fn append(
-        &self,
-        subject: &str,
-        last: u64,
-        bytes: Vec<u8>,
-    ) -> Result<Appended, StoreError> {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::NATS_EXPECTED_STREAM, self.name.as_str());
-        let last = last.to_string();
-        headers.insert(header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, last.as_str());
-        let request = Request::new().payload(bytes.into()).headers(headers).timeout(Some(PATIENCE));
-        let answer = self.client.send_request(subject.to_owned(), request);
-        let answer = self.runtime.block_on(answer).map_err(failed)?;
-        let answer: Value = serde_json::from_slice(&answer.payload).map_err(failed)?;
-        if let Some(error) = answer.get("error") {
-            let code = error.get("err_code").and_then(Value::as_u64);
-            if code.is_some_and(|code| NOT_LAST.contains(&code)) {
-                return Ok(Appended::Refused);
-            }
-            return Err(refused(error.to_string()));
-        }
-        let place = answer.get("seq").and_then(Value::as_u64);
-        place.map(Appended::At).ok_or_else(|| refused(format!("an unknown answer: {answer}")))
-    }
-
     #[cfg(feature = "fleet")]
-    pub(super) fn stream(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         &self.name
     }
 
@@ -164,64 +127,93 @@ impl Brokers {
     pub(super) fn runtime(&self) -> &Runtime {
         self.runtime.get()
     }
+}
 
-    /// Returns the last record of the session, as the leader of the stream knows it.
-    #[cfg(feature = "fleet")]
-    pub(super) fn newest(
-        &self,
-        session: &str,
-        subject: &str,
-    ) -> Result<Option<Stored>, StoreError> {
-        let request = self.stream.raw_message_builder().last_by_subject(subject);
-        let found = self.runtime.block_on(request.send());
-        self.stored(session, found)
+impl Stream for Brokers {
+    /// Every byte other than a letter, a digit, `-` or `_` is written as `%` with two hexadecimal
+    /// digits, because dots and wildcards separate subjects.
+    fn subject(&self, session: &str) -> String {
+        let mut subject = format!("{}.", self.name);
+        for byte in session.bytes() {
+            if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {
+                subject.push(char::from(byte));
+            } else {
+                subject.push_str(&format!("%{byte:02X}"));
+            }
+        }
+        subject
     }
 
-    /// Returns the last record of the session, as the leader and the other replicas know it.
-    pub(super) fn last(&self, session: &str, subject: &str) -> Result<Option<Stored>, StoreError> {
-        let newest = self.runtime.block_on(async {
-            let ask = || self.stream.direct_get_last_for_subject(subject);
-            // A broker is chosen at random, so most of these requests reach all of them.
-            let mut places = Vec::new();
-            for _ in 0..2 * self.replicas {
-                places.push(tokio::time::timeout(PATIENCE, ask()).await);
+    fn bytes_max(&self) -> usize {
+        self.client.server_info().max_payload.saturating_sub(OVERHEAD)
+    }
+
+    fn append(&self, subject: &str, last: u64, bytes: Vec<u8>) -> Result<Appended, StoreError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::NATS_EXPECTED_STREAM, self.name.as_str());
+        let last = last.to_string();
+        headers.insert(header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, last.as_str());
+        let mut was_repeated = false;
+        let appended = self.runtime.block_on(repeated(|| {
+            let request = Request::new().payload(bytes.clone().into()).headers(headers.clone());
+            let answer = self.client.send_request(subject.to_owned(), request.timeout(Some(TRY)));
+            let is_repeated = std::mem::replace(&mut was_repeated, true);
+            async move {
+                let answer = answer.await.map_err(failed)?;
+                Ok((appended(&answer.payload)?, is_repeated))
             }
-            places.into_iter().flatten().flatten().map(|found| found.sequence).max()
-        });
-        let request = self.stream.raw_message_builder().last_by_subject(subject);
-        let found = self.runtime.block_on(request.send());
-        let stored = self.stored(session, found)?;
-        let place = stored.as_ref().map_or(0, |stored| stored.place);
-        match newest {
-            Some(newest) if newest > place => {
-                self.step_down(newest);
-                Err(missing(session, newest))
-            }
-            _ => Ok(stored),
+        }))?;
+        match appended {
+            // The first request may have been carried out, without an answer.
+            (Appended::Refused, true) => match self.last(subject)? {
+                Some(last) if last.bytes == bytes => Ok(Appended::At(last.place)),
+                _ => Ok(Appended::Refused),
+            },
+            (appended, _) => Ok(appended),
         }
     }
 
-    /// Returns the first record of the session at this place of the stream or behind it.
-    pub(super) fn next(
-        &self,
-        session: &str,
-        subject: &str,
-        place: u64,
-    ) -> Result<Option<Stored>, StoreError> {
-        let request = self.stream.raw_message_builder().sequence(place).next_by_subject(subject);
-        let found = self.runtime.block_on(request.send());
-        self.stored(session, found)
+    fn last(&self, subject: &str) -> Result<Option<Message>, StoreError> {
+        let get = || async {
+            let request = self.stream.raw_message_builder().last_by_subject(subject);
+            found(request.send().await)
+        };
+        self.runtime.block_on(repeated(get))
     }
 
-    /// Returns up to `count` records of the session from this place on, ascending. A broker that is
-    /// not the leader may answer, so the result may end early.
-    pub(super) fn following(
+    fn newest(&self, subject: &str) -> Result<u64, StoreError> {
+        let ask = || async {
+            let asked = self.stream.direct_get_last_for_subject(subject);
+            match tokio::time::timeout(DIRECT_PATIENCE, asked).await.map_err(failed)? {
+                Ok(found) => Ok(found.sequence),
+                Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(0),
+                Err(error) => Err(failed(error)),
+            }
+        };
+        let asked = DIRECT_GETS * self.replicas;
+        let answers = self.runtime.block_on(join_all((0..asked).map(|_| ask())));
+        let (places, mut errors): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+        match errors.pop() {
+            // Half of them are enough, so a broker that does not answer prevents no take-over.
+            Some(Err(error)) if places.len() < asked / 2 => Err(error),
+            _ => Ok(places.into_iter().flatten().max().unwrap_or(0)),
+        }
+    }
+
+    fn next(&self, subject: &str, place: u64) -> Result<Option<Message>, StoreError> {
+        let get = || async {
+            let request = self.stream.raw_message_builder().sequence(place);
+            found(request.next_by_subject(subject).send().await)
+        };
+        self.runtime.block_on(repeated(get))
+    }
+
+    fn following(
         &self,
-        session: &str,
         subject: &str,
         place: u64,
         count: usize,
-    ) -> Result<Vec<Stored>, StoreError> {
+    ) -> Result<Vec<Message>, StoreError> {
         let request = json!({ "seq": place, "batch": count, "next_by_subj": subject });
         let messages = self.runtime.block_on(async {
             let inbox = self.client.new_inbox();
@@ -239,50 +231,24 @@ impl Brokers {
                 }
             }
         })?;
-        let record = |message: Message| {
-            let headers = message.headers.as_ref();
+        let message = |answer: async_nats::Message| {
+            let headers = answer.headers.as_ref();
             let place = headers.and_then(|headers| headers.get(header::NATS_SEQUENCE));
             let place = place.and_then(|place| place.as_str().parse().ok());
             let place = place.ok_or_else(|| refused("an answer has no sequence".to_owned()))?;
-            self.decoded(session, place, &message.payload)
+            Ok(Message { place, bytes: answer.payload.into() })
         };
-        messages.into_iter().map(record).collect()
+        messages.into_iter().map(message).collect()
     }
 
-    fn stored(
-        &self,
-        session: &str,
-        found: Result<jetstream::message::StreamMessage, jetstream::stream::RawMessageError>,
-    ) -> Result<Option<Stored>, StoreError> {
-        let found = match found {
-            Ok(found) => found,
-            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => {
-                return Ok(None);
-            }
-            Err(error) => return Err(failed(error)),
-        };
-        self.decoded(session, found.sequence, &found.payload).map(Some)
-    }
-
-    fn decoded(&self, session: &str, place: u64, bytes: &[u8]) -> Result<Stored, StoreError> {
-        record::decode(session, place, bytes).map_err(|reason| {
-            self.step_down(place);
-            refused(format!("{session}: the message at {place} of the stream is wrong: {reason}"))
-        })
-    }
-
-    /// Deletes the records of the subject before this place.
-    pub(super) fn purge(&self, subject: &str, before: u64) -> Result<(), StoreError> {
+    fn purge(&self, subject: &str, before: u64) -> Result<(), StoreError> {
         let purge = self.stream.purge().filter(subject).sequence(before);
         self.runtime.block_on(async { purge.await }).map(|_| ()).map_err(failed)
     }
 
-    /// Asks the leader of the stream to let another broker lead, because its record at this place
-    /// is missing or wrong. A failure changes nothing: the next attempt finds the same fault.
-    ///
     /// An election stops all sessions. A record that is wrong at all brokers therefore causes no
     /// more elections than there are replicas.
-    pub(super) fn step_down(&self, place: u64) {
+    fn step_down(&self, place: u64) {
         let mut asked = self.asked_to_step_down.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.len() >= PLACES_MAX && !asked.contains_key(&place) {
             return;
@@ -299,23 +265,56 @@ impl Brokers {
     }
 }
 
-/// Returns the error for a record that must exist, but that the leader of the stream does not have.
-pub(super) fn missing(session: &str, place: u64) -> StoreError {
-    refused(format!(
-        "{session}: the leader of the stream has lost the record at {place}; another broker was \
-         asked to lead, and the next attempt asks it"
-    ))
-}
-
 pub(super) fn refused(why: String) -> StoreError {
     StoreError::Own(std::io::Error::other(why))
+}
+
+/// Repeats a request until it succeeds or [`PATIENCE`] ends. A request to a leader that dies has no
+/// answer, and the next leader does not know of it.
+async fn repeated<T, F: Future<Output = Result<T, StoreError>>>(
+    mut ask: impl FnMut() -> F,
+) -> Result<T, StoreError> {
+    let until = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        let asked = tokio::time::timeout(TRY, ask()).await;
+        match asked.unwrap_or_else(|late| Err(failed(late))) {
+            Err(_) if tokio::time::Instant::now() < until => tokio::time::sleep(PAUSE).await,
+            done => return done,
+        }
+    }
+}
+
+/// Returns the outcome of an append.
+///
+/// # Errors
+/// The brokers have not carried the request out now, or the answer is unknown.
+fn appended(answer: &[u8]) -> Result<Appended, StoreError> {
+    let answer: Value = serde_json::from_slice(answer).map_err(failed)?;
+    if let Some(error) = answer.get("error") {
+        let code = error.get("err_code").and_then(Value::as_u64);
+        if code.is_some_and(|code| NOT_LAST.contains(&code)) {
+            return Ok(Appended::Refused);
+        }
+        return Err(refused(error.to_string()));
+    }
+    let place = answer.get("seq").and_then(Value::as_u64);
+    place.map(Appended::At).ok_or_else(|| refused(format!("an unknown answer: {answer}")))
+}
+
+/// Returns the message of an answer; `None` if the leader has none.
+fn found(answer: Result<StreamMessage, RawMessageError>) -> Result<Option<Message>, StoreError> {
+    match answer {
+        Ok(found) => Ok(Some(Message { place: found.sequence, bytes: found.payload.into() })),
+        Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
 }
 
 async fn find_or_create(
     context: &Context,
     name: &str,
     replicas: usize,
-) -> Result<Stream, StoreError> {
+) -> Result<stream::Stream, StoreError> {
     let config = Config {
         name: name.to_owned(),
         subjects: vec![format!("{name}.>")],
@@ -325,14 +324,29 @@ async fn find_or_create(
         allow_direct: true,
         ..Config::default()
     };
-    context.get_or_create_stream(config).await.map_err(|error| match error.kind() {
-        CreateStreamErrorKind::TimedOut => refused(
-            "no answer about the stream: a majority of the brokers is missing, or the user lacks \
-             the permission to publish to $JS.API.> or to subscribe to _INBOX.>"
-                .to_owned(),
-        ),
-        _ => failed(error),
-    })
+    let until = tokio::time::Instant::now() + STARTING;
+    loop {
+        let error = match context.get_or_create_stream(config.clone()).await {
+            Ok(found) => return Ok(found),
+            Err(error) => error,
+        };
+        let is_late = tokio::time::Instant::now() >= until;
+        match error.kind() {
+            CreateStreamErrorKind::TimedOut if is_late => {
+                return Err(refused(
+                    "no answer about the stream: a majority of the brokers is missing, or the \
+                     user lacks the permission to publish to $JS.API.> or to subscribe to _INBOX.>"
+                        .to_owned(),
+                ));
+            }
+            CreateStreamErrorKind::JetStreamUnavailable | CreateStreamErrorKind::TimedOut
+                if !is_late =>
+            {
+                tokio::time::sleep(PAUSE).await;
+            }
+            _ => return Err(failed(error)),
+        }
+    }
 }
 
 /// Refuses a stream that could lose messages.

@@ -55,7 +55,7 @@ pub(super) struct Head {
     pub(super) run_out: u64,
     /// Inbound messages of the present run have numbers below this number.
     pub(super) in_end: u64,
-    /// The place of the oldest record with a queued message, or 0 without one.
+    /// The place of the first record of the oldest commit with a queued message, or 0 without one.
     pub(super) queue: u64,
     /// Number of records immediately before this one that are parts of the same commit.
     pub(super) parts: u32,

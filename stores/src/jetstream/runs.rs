@@ -9,7 +9,6 @@ use std::sync::Arc;
 use transfix_store::StoreError;
 
 use super::Session;
-use super::brokers::missing;
 use super::record::{Head, Reason, Stored};
 use crate::batch::{Direction, Kept};
 use crate::window::AHEAD;
@@ -78,7 +77,7 @@ pub(super) fn inbound(session: &Session, seq: u64) -> Result<Vec<(u64, Kept)>, S
     Ok(Vec::new())
 }
 
-/// Returns all queued messages, ascending: ticket, place of the record, message.
+/// Returns all queued messages, ascending: ticket, place of the commit's first record, message.
 pub(super) fn queue(session: &Session) -> Result<Vec<(u64, u64, Kept)>, StoreError> {
     if session.head.queue == 0 {
         return Ok(Vec::new());
@@ -89,10 +88,9 @@ pub(super) fn queue(session: &Session) -> Result<Vec<(u64, u64, Kept)>, StoreErr
     while let Some(batch) = walk.next()? {
         let unqueued = batch.iter().map(|stored| stored.changes.unqueued).max().unwrap_or(0);
         queue.retain(|ticket, _| *ticket > unqueued);
-        for stored in batch {
-            let queued = stored.changes.queued.iter();
-            queue.extend(queued.map(|(ticket, kept)| (*ticket, (stored.place, kept.clone()))));
-        }
+        let first = batch[0].place;
+        let queued = batch.iter().flat_map(|stored| &stored.changes.queued);
+        queue.extend(queued.map(|(ticket, kept)| (*ticket, (first, kept.clone()))));
     }
     Ok(queue.into_iter().map(|(ticket, (place, kept))| (ticket, place, kept)).collect())
 }
@@ -113,38 +111,37 @@ fn earlier(session: &Session, head: &Head) -> Result<Option<(u64, Head)>, StoreE
 /// Returns the record at this place.
 fn exact(session: &Session, place: u64) -> Result<Arc<Stored>, StoreError> {
     let found = session.next(place)?;
-    found.filter(|stored| stored.place == place).ok_or_else(|| lost(session, place))
+    found.filter(|stored| stored.place == place).ok_or_else(|| session.lost(place))
 }
 
-/// Returns the first record of a run whose head passes the test. If a head passes, all later heads
-/// of the run pass.
+/// Returns the first record whose head passes the test, from the place `first` on. If a head passes,
+/// all later heads pass.
 fn first_where(
     session: &Session,
-    (mut low, last): (u64, u64),
+    (first, last): (u64, u64),
     test: impl Fn(&Head) -> bool,
 ) -> Result<Option<Arc<Stored>>, StoreError> {
     let mut found = exact(session, last)?;
     if !test(&found.head) {
         return Ok(None);
     }
-    let mut high = last;
+    let (mut low, mut high) = (first, last);
     while low < high {
         let middle = low + (high - low) / 2;
         let stored = session.next(middle)?;
         let stored = stored.filter(|stored| stored.place <= found.place);
-        let stored = stored.ok_or_else(|| lost(session, found.place))?;
+        let stored = stored.ok_or_else(|| session.lost(found.place))?;
         if test(&stored.head) {
             (found, high) = (stored, middle);
         } else {
             low = stored.place + 1;
         }
     }
+    // A leader that has lost the first record returns a later one.
+    if found.head.previous >= first && test(&exact(session, found.head.previous)?.head) {
+        return Err(session.lost(found.head.previous));
+    }
     Ok(Some(found))
-}
-
-fn lost(session: &Session, place: u64) -> StoreError {
-    session.brokers.step_down(place);
-    missing(&session.name, place)
 }
 
 /// Reads commits in order, each with all its parts.
@@ -192,14 +189,12 @@ impl<'a> Walk<'a> {
             return Ok(None);
         }
         let next = self.at + 1;
-        let Session { brokers, name, subject, .. } = self.session;
         if self.ahead.is_empty() {
             // Only a walk of several records is worth a request for many.
             self.ahead.extend(self.session.cache.borrow().next(next));
         }
         if self.ahead.is_empty() {
-            let found = brokers.following(name, subject, next, AHEAD)?;
-            self.ahead.extend(found.into_iter().map(Arc::new));
+            self.ahead.extend(self.session.following(next, AHEAD)?.into_iter().map(Arc::new));
         }
         let follows = |stored: &Arc<Stored>| self.at == 0 || stored.head.previous == self.at;
         let stored = match self.ahead.pop_front().filter(follows) {
@@ -207,8 +202,8 @@ impl<'a> Walk<'a> {
             // The answer came from a broker that does not lead. The leader has every record.
             None => {
                 self.ahead.clear();
-                let found = brokers.next(name, subject, next)?.map(Arc::new);
-                found.filter(follows).ok_or_else(|| lost(self.session, next))?
+                let found = self.session.ask_leader(next)?.map(Arc::new);
+                found.filter(follows).ok_or_else(|| self.session.lost(next))?
             }
         };
         self.at = stored.place;

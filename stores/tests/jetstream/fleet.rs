@@ -87,8 +87,8 @@ pub(super) fn a_connected_session_is_refused_elsewhere_and_then_handed_over(serv
     let (second, refused) = counterparty("HANDED", &other_dir, &gateways[1].address());
     wait_for(&refused, &Disconnect::LogonUnanswered.to_string());
     let at_other = gateways[1].session();
-    let reason = at_other.status().last_end.map(|end| end.reason);
-    assert_eq!(reason, Some(Disconnect::InUse));
+    let end = || at_other.status().last_end.map(|end| end.reason);
+    until("the refusal", || end() == Some(Disconnect::InUse));
     assert_eq!(at_other.store_failure(), None, "the store of a refused session works");
     second.stop(LONG);
     handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "2")).unwrap();

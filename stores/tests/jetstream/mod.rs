@@ -2,17 +2,18 @@
 
 mod access;
 mod fleet;
-mod gateways;
 
 use std::sync::Arc;
 
 use transfix_store::{Kind, Record, Store};
 use transfix_testkit::laws::Patient;
 
+use crate::gateways::orders_are_answered_once_whatever_happens;
 use crate::server::{Nats, Server};
 use crate::{a_logon_waits_for_its_server_alone, a_long_resend_finds_all, commit, laws, order};
 use crate::{
-    a_stopped_server_holds_up_its_own_session, engines_take_turns, the_last_opener_writes,
+    a_standby_writes_after_it_takes_over, a_stopped_server_holds_up_its_own_session,
+    engines_take_turns, the_last_opener_writes,
 };
 
 #[test]
@@ -27,6 +28,7 @@ fn jetstream() {
     let server = Arc::new(Nats::start());
     laws(&*server);
     the_last_opener_writes(&*server);
+    a_standby_writes_after_it_takes_over(&*server);
     a_long_resend_finds_all(&*server);
     a_batch_above_the_largest_message_is_divided(&server);
     a_message_of_another_program_is_refused(&server);
@@ -34,7 +36,8 @@ fn jetstream() {
     engines_take_turns(&server);
     a_stopped_server_holds_up_its_own_session(&server);
     a_logon_waits_for_its_server_alone(&server);
-    gateways::an_order_is_answered_once_whatever_happens_to_gateways(&server);
+    orders_are_answered_once_whatever_happens(&*server, |server| server.kill(1));
+    server.restart(1);
     a_killed_broker_loses_nothing(&server);
 }
 

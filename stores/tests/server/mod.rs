@@ -1,15 +1,16 @@
 //! Real database servers, one for each test: each in a directory of its own with its own socket,
 //! and stopped when the value is dropped.
 
+mod postgres;
+
 use std::fs::{self, File};
 use std::net::TcpListener;
-use std::os::unix::fs::chown;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+pub use postgres::{Pair, Postgres, config};
 use transfix_store::{Store, StoreError};
 use transfix_stores::{ConnectOptions, JetStream, JetStreamStore, PostgresStore, RedisStore};
 use transfix_testkit::temp::TempDir;
@@ -19,15 +20,24 @@ pub trait Server: Send + Sync {
     /// Opens the store of a session.
     fn open(&self, name: &str, now_ns: u64) -> Result<Box<dyn Store>, StoreError>;
 
+    /// Returns a text with which another process finds the server by [`stand_by`].
+    fn place(&self) -> String;
+
+    /// Opens the store of a session for a standby.
+    fn stand_by(&self, name: &str, now_ns: u64) -> Result<Box<dyn Store>, StoreError> {
+        stand_by(&self.place(), name, now_ns)
+    }
+
     /// Returns the process id of the server's first process.
     fn process(&self) -> u32;
 
     /// Suspends or resumes the server's processes.
     fn signal(&self, signal: &str) {
         for process in family(self.process()) {
-            let process = process.to_string();
-            let status = Command::new("kill").args(["-s", signal, &process]).status().unwrap();
-            assert!(status.success());
+            let id = process.to_string();
+            let output = Command::new("kill").args(["-s", signal, &id]).output().unwrap();
+            // A child may have ended.
+            assert!(output.status.success() || process != self.process());
         }
     }
 
@@ -36,6 +46,18 @@ pub trait Server: Send + Sync {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         format!("FIX.4.4:VENUE->CLIENT{}", NEXT.fetch_add(1, Ordering::Relaxed))
     }
+}
+
+/// Opens the store of a session for a standby, on the server at this place.
+pub fn stand_by(place: &str, name: &str, now_ns: u64) -> Result<Box<dyn Store>, StoreError> {
+    Ok(match place.split_once(' ').unwrap() {
+        ("postgres", config) => Box::new(PostgresStore::stand_by(config, name, now_ns)?),
+        ("redis", url) => Box::new(RedisStore::stand_by(url, name, now_ns)?),
+        (_, urls) => {
+            let brokers = JetStream::connect(urls, "FIX", ConnectOptions::new(), 3)?;
+            Box::new(JetStreamStore::stand_by(&brokers, name, now_ns)?)
+        }
+    })
 }
 
 /// A server whose connections a test can end, and whose clients do not reconnect by themselves.
@@ -60,99 +82,6 @@ fn family(first: u32) -> Vec<u32> {
         }
     }
     all
-}
-
-/// PostgreSQL, as packaged by Debian or found in the search path.
-pub struct Postgres {
-    dir: TempDir,
-    bin: PathBuf,
-}
-
-impl Postgres {
-    pub fn start() -> Self {
-        let dir = TempDir::new();
-        let bin = postgres_bin();
-        if let Some((user, group)) = postgres_user() {
-            chown(dir.path(), Some(user), Some(group)).unwrap();
-        }
-        let server = Self { dir, bin };
-        let data = server.data();
-        server.run("initdb", &["-D", &data, "-U", "fix", "-A", "trust", "--no-sync"]);
-        let options = format!(
-            "-c listen_addresses='' -c unix_socket_directories='{}' -c fsync=off",
-            server.dir.path().display()
-        );
-        let log = format!("{data}/log");
-        server.run("pg_ctl", &["-D", &data, "-o", &options, "-l", &log, "-w", "start"]);
-        server
-    }
-
-    fn data(&self) -> String {
-        self.dir.path().join("data").display().to_string()
-    }
-
-    pub fn config(&self) -> String {
-        format!("host={} user=fix dbname=postgres", self.dir.path().display())
-    }
-
-    fn run(&self, program: &str, arguments: &[&str]) {
-        let mut command = Command::new(self.bin.join(program));
-        command.args(arguments).current_dir(self.dir.path());
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        // PostgreSQL refuses to run as root.
-        if let Some((user, group)) = postgres_user() {
-            command.uid(user).gid(group);
-        }
-        let errors = self.dir.path().join("errors");
-        command.stderr(File::create(&errors).unwrap());
-        let status = command.status().unwrap_or_else(|error| panic!("{program}: {error}"));
-        assert!(status.success(), "{program}: {}", fs::read_to_string(errors).unwrap_or_default());
-    }
-}
-
-impl Server for Postgres {
-    fn open(&self, name: &str, now_ns: u64) -> Result<Box<dyn Store>, StoreError> {
-        Ok(Box::new(PostgresStore::open(&self.config(), name, now_ns)?))
-    }
-
-    fn process(&self) -> u32 {
-        let file = fs::read_to_string(format!("{}/postmaster.pid", self.data())).unwrap();
-        file.lines().next().unwrap().parse().unwrap()
-    }
-}
-
-impl Disconnects for Postgres {
-    fn cut(&self) {
-        let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
-                   WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
-        let config = self.config();
-        self.run("psql", &["-d", &config, "-c", sql]);
-    }
-}
-
-impl Drop for Postgres {
-    fn drop(&mut self) {
-        self.run("pg_ctl", &["-D", &self.data(), "-m", "immediate", "-w", "stop"]);
-    }
-}
-
-/// Debian installs the server's programs outside the search path, in a directory for each version.
-fn postgres_bin() -> PathBuf {
-    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let newest = versions.map(|version| version.path().join("bin")).max();
-    newest.filter(|bin| bin.join("pg_ctl").exists()).unwrap_or_default()
-}
-
-/// Returns the user and group that run the server; `None` if the test does not run as root.
-fn postgres_user() -> Option<(u32, u32)> {
-    let id = |arguments: &[&str]| {
-        let output = Command::new("id").args(arguments).output().unwrap();
-        String::from_utf8(output.stdout).unwrap().trim().parse::<u32>().ok()
-    };
-    if id(&["-u"]) != Some(0) {
-        return None;
-    }
-    Some((id(&["-u", "postgres"])?, id(&["-g", "postgres"])?))
 }
 
 /// Redis, as packaged by Debian.
@@ -187,6 +116,10 @@ fn is_listening(socket: &Path) -> bool {
 impl Server for Redis {
     fn open(&self, name: &str, now_ns: u64) -> Result<Box<dyn Store>, StoreError> {
         Ok(Box::new(RedisStore::open(&self.url(), name, now_ns)?))
+    }
+
+    fn place(&self) -> String {
+        format!("redis {}", self.url())
     }
 
     fn process(&self) -> u32 {
@@ -324,6 +257,10 @@ pub fn run_broker(dir: &Path, number: usize) -> Child {
 impl Server for Nats {
     fn open(&self, name: &str, now_ns: u64) -> Result<Box<dyn Store>, StoreError> {
         Ok(Box::new(JetStreamStore::open(&self.connection, name, now_ns)?))
+    }
+
+    fn place(&self) -> String {
+        format!("nats {}", self.urls)
     }
 
     fn process(&self) -> u32 {

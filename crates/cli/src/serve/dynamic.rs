@@ -71,6 +71,7 @@ fn change(
         engine: settings.engine.clone(),
         admin: settings.admin.clone(),
         events: settings.events.clone(),
+        fleet: settings.fleet.clone(),
         sessions: vec![session.clone()],
     };
     let (from, to) = (alone(&old), alone(new));

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plain::PlainStore;
 use transfix::{
-    Action, BeginString, Disconnect, Engine, EngineError, LogonRefusal, Role, SessionId,
-    SessionSettings, Settings,
+    Action, BeginString, Disconnect, Engine, EngineError, FleetSettings, LogonRefusal, Review,
+    Role, SessionId, SessionSettings, Settings,
 };
 use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix_testkit::app::App;
@@ -151,6 +151,15 @@ fn refreshing_needs_a_store_of_ones_own() {
     let why = "refresh_on_logon requires a store of your own, because only this engine writes its \
                own stores";
     assert_eq!(refused, format!("FIX.4.4:VENUE->CLIENT: {why}"));
+}
+
+#[test]
+fn a_fleet_needs_its_stores() {
+    let mut settings = Settings::of(venue(|_| ()));
+    settings.fleet = Some(FleetSettings::default());
+    let refused = Engine::start(&settings, |_| Box::new(echo())).err().unwrap().to_string();
+    assert!(refused.starts_with("[fleet] works only in a program that"), "{refused}");
+    assert_eq!(Review::needs_program(&settings), [refused]);
 }
 
 #[test]

@@ -8,16 +8,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use transfix::{Engine, FailoverOrder, Role, Settings, clock, tag};
-use transfix_stores::{ConnectOptions, JetStream, JetStreamStore};
 use transfix_testkit::laws::Patient;
 use transfix_testkit::temp::TempDir;
 
-use crate::server::{Nats, Server};
+use crate::server::{Server, stand_by};
 use crate::{Echo, LONG, settings};
 use transfix_store::Store;
 
-/// The brokers' addresses and the name of the session, for a process that is a gateway.
-const BROKERS: &str = "TRANSFIX_TEST_BROKERS";
+/// The server's place, the name of the session, and the address, for a process that is a gateway.
+const PLACE: &str = "TRANSFIX_TEST_PLACE";
 const SESSION: &str = "TRANSFIX_TEST_SESSION";
 const ADDRESS: &str = "TRANSFIX_TEST_ADDRESS";
 const ORDERS: usize = 400;
@@ -31,14 +30,14 @@ struct Gateway {
 }
 
 impl Gateway {
-    fn start(server: &Nats, session: &str) -> Self {
+    fn start(server: &impl Server, session: &str) -> Self {
         Self::start_at(server, session, "127.0.0.1:0")
     }
 
-    fn start_at(server: &Nats, session: &str, address: &str) -> Self {
+    fn start_at(server: &impl Server, session: &str, address: &str) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["jetstream::gateways::gateway", "--exact", "--ignored", "--nocapture"]);
-        command.env(BROKERS, server.urls()).env(SESSION, session).env(ADDRESS, address);
+        command.args(["gateways::gateway", "--exact", "--ignored", "--nocapture"]);
+        command.env(PLACE, server.place()).env(SESSION, session).env(ADDRESS, address);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let mut addresses = lines.map_while(Result::ok).filter_map(|line| {
@@ -66,17 +65,13 @@ impl Drop for Gateway {
 #[test]
 #[ignore = "a gateway, which the test of the gateways starts"]
 fn gateway() {
-    let [Ok(brokers), Ok(name), Ok(address)] = [BROKERS, SESSION, ADDRESS].map(std::env::var)
-    else {
+    let [Ok(place), Ok(name), Ok(address)] = [PLACE, SESSION, ADDRESS].map(std::env::var) else {
         return;
     };
-    let brokers = JetStream::connect(&brokers, "FIX", ConnectOptions::new(), 3).unwrap();
     let settings = Settings::of(settings(Role::Acceptor, "VENUE", "CLIENT", &address));
     let (sender, seen) = std::sync::mpsc::channel();
     let engine = Engine::builder(&settings)
-        .stores(move |_, now_ns| {
-            Ok(Some(Box::new(JetStreamStore::stand_by(&brokers, &name, now_ns)?)))
-        })
+        .stores(move |_, now_ns| stand_by(&place, &name, now_ns).map(Some))
         .start(|_| Box::new(Echo(sender.clone())))
         .unwrap();
     println!("listening at {}", engine.listening()[0]);
@@ -85,9 +80,9 @@ fn gateway() {
     engine.stop(Duration::from_secs(5));
 }
 
-/// Each order is answered once, in order, although the gateway with the session is killed, and a
-/// gateway is paused until the other one has the session.
-pub(super) fn an_order_is_answered_once_whatever_happens_to_gateways(server: &Nats) {
+/// Each order is answered once, in order. Meanwhile the gateway with the session is killed, a
+/// gateway is paused until the other one has the session, and the server has a fault.
+pub(crate) fn orders_are_answered_once_whatever_happens<S: Server>(server: &S, fault: fn(&S)) {
     let name = server.fresh_name();
     let mut gateways = [Gateway::start(server, &name), Gateway::start(server, &name)];
     let dir = TempDir::new();
@@ -132,15 +127,18 @@ pub(super) fn an_order_is_answered_once_whatever_happens_to_gateways(server: &Na
             150 => gateways[0] = Gateway::start_at(server, &name, &gateways[0].address),
             200 => gateways[1].signal("STOP"),
             300 => gateways[1].signal("CONT"),
+            350 => fault(server),
             _ => {}
         }
-        let fault = match next {
+        let part = match next {
             100 => "before a fault",
             150 => "gateway killed",
             300 => "gateway paused",
+            350 => "gateway continued",
+            ORDERS => "to the last order",
             _ => continue,
         };
-        println!("{fault}: at most {} ms between two answers", longest / 1_000_000);
+        println!("{part}: at most {} ms between two answers", longest / 1_000_000);
         (since, longest) = (clock::now().monotonic_ns, 0);
     }
     orders.join().unwrap();

@@ -1,0 +1,171 @@
+//! `transfix demo fleet`: three gateways share a session; one of them is killed in a burst of
+//! orders. With `--fault`, each fault is tried many times, and the recovery is measured.
+
+mod brokers;
+mod counterparty;
+mod fault;
+mod gateway;
+mod path;
+mod stage;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use clap::value_parser;
+use comfy_table::{Table, presets};
+
+use counterparty::{Faults, HEART_BT_INT};
+use fault::Fault;
+use stage::Stage;
+
+/// Show how three gateways share a session, and how one of them fails in a burst of orders.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  transfix demo fleet
+  transfix demo fleet --fault all --trials 20            a table of the recovery from each fault
+
+Starts three NATS servers, three gateways and a counterparty on this machine, and uses only
+loopback. Needs the program nats-server, version 2.12 or later:
+https://github.com/nats-io/nats-server/releases, or
+`go install github.com/nats-io/nats-server/v2@latest`.
+Orders are sent all the time. The recovery time is the longest time without an answer to an order.
+Exit code: 0 all checks succeeded, 1 a check failed or nats-server is missing, 2 wrong usage.")]
+pub(crate) struct Args {
+    /// Faults to try, separated by commas.
+    #[arg(long, value_name = "FAULT", value_delimiter = ',', default_value = "gateway-killed")]
+    fault: Vec<Fault>,
+    /// Number of trials of each fault.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(value_parser = value_parser!(u32).range(1..=10_000))]
+    trials: u32,
+    /// Duration of a pause of a gateway, and of a cut of the network.
+    #[arg(long, default_value_t = 30, value_name = "SECONDS")]
+    #[arg(value_parser = value_parser!(u64).range(1..=3_600))]
+    pause: u64,
+    /// The program nats-server.
+    #[arg(long, default_value = "nats-server", value_name = "PATH")]
+    nats_server: PathBuf,
+}
+
+/// Runs a gateway of the demo.
+pub(crate) fn gateway(settings: &Path) -> ExitCode {
+    gateway::run(settings)
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let done = check_program(&args.nats_server).and_then(|()| show(args));
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => {
+            eprintln!("transfix demo fleet: a check has failed");
+            ExitCode::FAILURE
+        }
+        Err(why) => {
+            eprintln!("transfix demo fleet: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Checks that the program runs.
+fn check_program(program: &Path) -> Result<(), String> {
+    let shown = program.display();
+    let run = Command::new(program).arg("--version").stdout(Stdio::null()).status();
+    match run {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{shown} --version: {status}")),
+        Err(error) => Err(format!(
+            "{shown}: {error}; install nats-server from \
+             https://github.com/nats-io/nats-server/releases or by `go install \
+             github.com/nats-io/nats-server/v2@latest`, and name it by --nats-server"
+        )),
+    }
+}
+
+/// The result of all trials of a fault.
+struct Row {
+    fault: Fault,
+    recoveries: Vec<Duration>,
+    orders: u64,
+    faults: Faults,
+}
+
+fn show(args: &Args) -> Result<bool, String> {
+    let mut faults = args.fault.clone();
+    if faults.contains(&Fault::All) {
+        faults = Fault::each().collect();
+    }
+    let mut rows = Vec::new();
+    for fault in faults {
+        println!("{}: {}", fault.name(), fault.about());
+        let row = trials(args, fault).map_err(|why| format!("{}: {why}", fault.name()))?;
+        println!("{}", told(&row));
+        rows.push(row);
+    }
+    if rows.len() > 1 {
+        println!("{}", table(&rows));
+    }
+    Ok(rows.iter().all(|row| row.faults == Faults::default()))
+}
+
+/// Tries one fault in a fleet of its own.
+fn trials(args: &Args, fault: Fault) -> Result<Row, String> {
+    let name = format!("transfix-fleet-{}-{}", std::process::id(), fault.name());
+    let dir = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    let done = trials_in(args, fault, &dir);
+    if done.is_err() {
+        eprintln!("  the logs and stores are in {}", dir.display());
+    } else {
+        // If the removal fails, the files stay in the system's temporary directory.
+        let _ = std::fs::remove_dir_all(&dir);
+    }
+    done
+}
+
+fn trials_in(args: &Args, fault: Fault, dir: &Path) -> Result<Row, String> {
+    let mut stage = Stage::start(&args.nats_server, dir)?;
+    let mut recoveries = Vec::new();
+    for trial in 1..=args.trials {
+        let recovery = stage.suffer(fault, Duration::from_secs(args.pause))?;
+        println!("  trial {trial}: {} ms without an answer", recovery.as_millis());
+        recoveries.push(recovery);
+    }
+    let (orders, faults) = stage.finish()?;
+    recoveries.sort();
+    Ok(Row { fault, recoveries, orders, faults })
+}
+
+/// Returns the value that this part of the sorted values does not exceed.
+fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+    let at = (sorted.len() * percent).div_ceil(100).max(1) - 1;
+    sorted[at.min(sorted.len() - 1)]
+}
+
+fn told(row: &Row) -> String {
+    let Faults { lost, doubled, reused } = row.faults;
+    let [p50, p99] = [50, 99].map(|percent| percentile(&row.recoveries, percent).as_millis());
+    format!(
+        "  {} orders: p50 {p50} ms, p99 {p99} ms without an answer\n  \
+         acknowledged messages lost {lost}, orders answered twice {doubled}, numbers with two \
+         contents {reused}\n",
+        row.orders
+    )
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut table = Table::new();
+    let header = ["fault", "trials", "p50 ms", "p99 ms", "orders", "lost", "doubled", "reused"];
+    table.load_style(presets::NOTHING).set_header(header);
+    for row in rows {
+        let Faults { lost, doubled, reused } = row.faults;
+        let [p50, p99] = [50, 99].map(|percent| percentile(&row.recoveries, percent).as_millis());
+        let numbers = [p50, p99, u128::from(row.orders), lost as u128];
+        let counts = [doubled as u128, reused as u128];
+        let numbers = numbers.into_iter().chain(counts).map(|number| number.to_string());
+        let start = [row.fault.name(), row.recoveries.len().to_string()];
+        table.add_row(start.into_iter().chain(numbers));
+    }
+    format!("{table}\n\nHeartBtInt(108) of the session: {} s", HEART_BT_INT.as_secs())
+}

@@ -1,0 +1,292 @@
+//! A fleet on one machine: three NATS servers, three gateways, and the networks between them and
+//! the counterparty.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path as FilePath, PathBuf};
+use std::time::Duration;
+
+use transfix::clock::monotonic_ns;
+use transfix::{FleetSettings, Message, tag};
+use transfix_codec::{CheckSumPolicy, FieldIndex};
+use transfix_store::{Kind, Store, StoreError};
+use transfix_stores::{ConnectOptions, FleetOperator, JetStream, JetStreamStore};
+
+use super::brokers::{Brokers, COUNT, STREAM};
+use super::counterparty::{Answers, Counterparty, Faults, nanos};
+use super::fault::Fault;
+use super::gateway::Gateway;
+use super::path::{Path, Way};
+
+/// Maximum time for the orders to be answered again.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Interval at which progress is checked.
+const LOOK: Duration = Duration::from_millis(1);
+/// Number of orders that must be answered before a fault, and after it.
+const STEADY: u64 = 100;
+/// The session, as a gateway names it.
+const SESSION: &str = "FIX.4.4:VENUE->CLIENT";
+
+pub(super) struct Stage {
+    counterparty: Counterparty,
+    gateways: Vec<Gateway>,
+    brokers: Brokers,
+    /// The networks from each gateway to each NATS server.
+    to_brokers: Vec<Vec<Path>>,
+    /// The networks from the counterparty to each gateway.
+    to_gateways: Vec<Path>,
+    operator: FleetOperator,
+}
+
+impl Stage {
+    pub(super) fn start(nats_server: &FilePath, dir: &FilePath) -> Result<Self, String> {
+        let brokers = Brokers::start(nats_server, dir)?;
+        let text = |error: std::io::Error| error.to_string();
+        let (mut to_brokers, mut to_gateways, mut gateways) = (Vec::new(), Vec::new(), Vec::new());
+        let operator = connect(&brokers)?;
+        for n in 0..COUNT {
+            let paths = brokers.addresses().iter().map(|address| Path::to(address));
+            let paths = paths.collect::<Result<Vec<_>, _>>().map_err(text)?;
+            let gateway = Gateway::start(&write_settings(dir, n, &paths)?)?;
+            to_gateways.push(Path::to(&gateway.address).map_err(text)?);
+            to_brokers.push(paths);
+            gateways.push(gateway);
+        }
+        brokers.settle()?;
+        let addresses: Vec<_> = to_gateways.iter().map(Path::address).collect();
+        let counterparty = Counterparty::start(&addresses, dir)?;
+        Ok(Self { counterparty, gateways, brokers, to_brokers, to_gateways, operator })
+    }
+
+    /// Causes a fault, ends it, and waits until the fleet is whole again. Returns the longest time
+    /// without an answer.
+    pub(super) fn suffer(&mut self, fault: Fault, pause: Duration) -> Result<Duration, String> {
+        self.brokers.settle()?;
+        self.wait_for_answers(STEADY)?;
+        let (owner, leader) = (self.owner()?, self.leader()?);
+        let until_ns = monotonic_ns() + nanos(pause);
+        self.counterparty.begin_gap();
+        match fault {
+            Fault::All => {}
+            Fault::GatewayKilled => self.gateways[owner].kill(),
+            Fault::GatewayPaused => self.gateways[owner].pause(true)?,
+            Fault::BrokerKilled => self.brokers.kill((leader + 1) % COUNT),
+            Fault::LeaderKilled => self.brokers.kill(leader),
+            Fault::GatewayAndLeaderKilled => {
+                self.gateways[owner].kill();
+                self.brokers.kill(leader);
+            }
+            Fault::CutToBrokers => self.cut_brokers(owner, Way::Out, true),
+            Fault::CutFromBrokers => self.cut_brokers(owner, Way::In, true),
+            Fault::CutFromCounterparty => self.to_gateways[owner].cut(Way::Out, true),
+            Fault::CutToCounterparty => self.to_gateways[owner].cut(Way::In, true),
+            Fault::AllKilled => {
+                self.gateways.iter_mut().for_each(Gateway::kill);
+                (0..COUNT).for_each(|n| self.brokers.kill(n));
+                (0..COUNT).try_for_each(|n| self.brokers.run(n))?;
+                self.brokers.settle()?;
+                (0..COUNT).try_for_each(|n| self.restart_gateway(n))?;
+            }
+            Fault::DiskFull => self.brokers.fill_disk(leader, true)?,
+            Fault::BitFlipped => {
+                let damaged = (leader + 1) % COUNT;
+                self.flip_a_bit(damaged)?;
+                self.brokers.lead(damaged)?;
+                self.gateways[owner].kill();
+            }
+        }
+        self.wait_for_answers(STEADY)?;
+        let is_long = matches!(
+            fault,
+            Fault::GatewayPaused
+                | Fault::CutToBrokers
+                | Fault::CutFromBrokers
+                | Fault::CutFromCounterparty
+                | Fault::CutToCounterparty
+        );
+        while is_long && monotonic_ns() < until_ns {
+            std::thread::sleep(LOOK);
+        }
+        self.end(fault, owner, leader)?;
+        self.wait_for_answers(STEADY)?;
+        Ok(self.counterparty.gap())
+    }
+
+    fn end(&mut self, fault: Fault, owner: usize, leader: usize) -> Result<(), String> {
+        match fault {
+            Fault::All | Fault::AllKilled => Ok(()),
+            Fault::GatewayKilled => self.restart_gateway(owner),
+            Fault::GatewayPaused => self.gateways[owner].pause(false),
+            Fault::BrokerKilled => self.brokers.run((leader + 1) % COUNT),
+            Fault::LeaderKilled => self.brokers.run(leader),
+            Fault::GatewayAndLeaderKilled => {
+                self.brokers.run(leader)?;
+                self.restart_gateway(owner)
+            }
+            Fault::CutToBrokers => {
+                self.cut_brokers(owner, Way::Out, false);
+                Ok(())
+            }
+            Fault::CutFromBrokers => {
+                self.cut_brokers(owner, Way::In, false);
+                Ok(())
+            }
+            Fault::CutFromCounterparty => {
+                self.to_gateways[owner].cut(Way::Out, false);
+                Ok(())
+            }
+            Fault::CutToCounterparty => {
+                self.to_gateways[owner].cut(Way::In, false);
+                Ok(())
+            }
+            Fault::DiskFull => {
+                self.brokers.kill(leader);
+                self.brokers.run(leader)
+            }
+            Fault::BitFlipped => {
+                // The damaged server fetches the whole stream from the others.
+                let damaged = (leader + 1) % COUNT;
+                self.brokers.kill(damaged);
+                self.brokers.forget_all(damaged)?;
+                self.brokers.run(damaged)?;
+                self.restart_gateway(owner)
+            }
+        }
+    }
+
+    fn restart_gateway(&mut self, n: usize) -> Result<(), String> {
+        self.gateways[n].restart()?;
+        self.to_gateways[n].turn_to(&self.gateways[n].address);
+        Ok(())
+    }
+
+    fn cut_brokers(&self, gateway: usize, way: Way, is_cut: bool) {
+        self.to_brokers[gateway].iter().for_each(|path| path.cut(way, is_cut));
+    }
+
+    /// Changes a bit in the middle of the largest file of a server, while the server is stopped.
+    fn flip_a_bit(&mut self, n: usize) -> Result<(), String> {
+        self.brokers.kill(n);
+        let size = |path: &PathBuf| fs::metadata(path).map_or(0, |file| file.len());
+        let files = self.brokers.message_files(n);
+        let file = files.iter().max_by_key(|path| size(path)).ok_or("no file of messages")?;
+        let text = |error: std::io::Error| format!("{}: {error}", file.display());
+        let mut bytes = fs::read(file).map_err(text)?;
+        let middle = bytes.len() / 2;
+        if let Some(byte) = bytes.get_mut(middle) {
+            *byte ^= 1;
+        }
+        fs::write(file, bytes).map_err(text)?;
+        self.brokers.run(n)?;
+        self.brokers.settle()
+    }
+
+    fn wait_for_answers(&self, count: u64) -> Result<(), String> {
+        let wanted = self.counterparty.answered() + count;
+        let until = monotonic_ns() + nanos(PATIENCE);
+        while self.counterparty.answered() < wanted {
+            if monotonic_ns() > until {
+                return Err(format!("no order was answered for {} s", PATIENCE.as_secs()));
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// Returns the gateway that has the session.
+    fn owner(&self) -> Result<usize, String> {
+        let gateways = self.operator.gateways().map_err(|error| error.to_string())?;
+        let mut owners = gateways.iter().filter(|one| one.sessions.iter().any(|s| s.is_logged_on));
+        let owner = owners.next().ok_or("no gateway has the session")?;
+        let number = owner.gateway.strip_prefix('g').and_then(|number| number.parse().ok());
+        number.ok_or_else(|| format!("unknown gateway {}", owner.gateway))
+    }
+
+    fn leader(&self) -> Result<usize, String> {
+        self.brokers.leader().ok_or_else(|| "the stream has no leader".to_owned())
+    }
+
+    /// Ends the orders, and compares the answers with the stream. Returns the number of orders.
+    pub(super) fn finish(mut self) -> Result<(u64, Faults), String> {
+        let orders = self.counterparty.finish_orders(PATIENCE)?;
+        let (answers, next_in) = self.counterparty.stop();
+        let stored = stored_reports(&self.brokers)?;
+        Ok((orders, compare(&answers, &stored, next_in)))
+    }
+}
+
+/// Compares the answers with the reports of the stream, by MsgSeqNum(34). `next_in` is the next
+/// number that the counterparty expects.
+fn compare(answers: &Answers, stored: &BTreeMap<u64, (u64, String)>, next_in: u64) -> Faults {
+    let mut faults = answers.faults;
+    for (seq, report) in &answers.reports {
+        match stored.get(seq) {
+            Some(same) if same == report => {}
+            Some(_) => faults.reused += 1,
+            None => faults.lost += 1,
+        }
+    }
+    let missing = stored.range(..next_in).filter(|(seq, _)| !answers.reports.contains_key(seq));
+    faults.lost += missing.count();
+    faults
+}
+
+/// Reads all reports of the session: ClOrdID(11) and ExecID(17), by MsgSeqNum(34).
+fn stored_reports(brokers: &Brokers) -> Result<BTreeMap<u64, (u64, String)>, String> {
+    let text = |error: StoreError| error.to_string();
+    let addresses = brokers.addresses().join(",");
+    let stream = JetStream::connect(&addresses, STREAM, ConnectOptions::new(), COUNT);
+    let store = JetStreamStore::stand_by(&stream.map_err(text)?, SESSION, 0);
+    let mut store = store.map_err(text)?;
+    let mut reports = BTreeMap::new();
+    let mut index = FieldIndex::default();
+    for seq in 1..store.numbers().next_out {
+        let stored = loop {
+            match store.outbound(seq) {
+                Err(StoreError::NotYet) => std::thread::sleep(LOOK),
+                other => break other.map_err(text)?,
+            }
+        };
+        let Some(stored) = stored.filter(|stored| stored.kind == Kind::Application) else {
+            continue;
+        };
+        let message = Message::parse(stored.bytes, &mut index, CheckSumPolicy::Verify);
+        let message = message.map_err(|error| format!("message {seq} of the stream: {error}"))?;
+        let order = message.uint(tag::CL_ORD_ID).map_err(|error| error.to_string())?;
+        let exec_id = message.text(tag::EXEC_ID).map_err(|error| error.to_string())?;
+        reports.insert(seq, (order, exec_id.to_owned()));
+    }
+    Ok(reports)
+}
+
+/// Connects to the NATS servers, and creates the stream, as soon as the cluster has a leader.
+fn connect(brokers: &Brokers) -> Result<FleetOperator, String> {
+    let settings = FleetSettings {
+        gateway: "operator".to_owned(),
+        brokers: brokers.addresses().to_vec(),
+        stream: STREAM.to_owned(),
+        ..FleetSettings::default()
+    };
+    let until = monotonic_ns() + nanos(PATIENCE);
+    loop {
+        match FleetOperator::connect(&settings) {
+            Ok(operator) => return Ok(operator),
+            Err(error) if monotonic_ns() > until => return Err(error.to_string()),
+            Err(_) => std::thread::sleep(100 * LOOK),
+        }
+    }
+}
+
+/// Writes the settings file of a gateway, and returns its path.
+fn write_settings(dir: &FilePath, n: usize, brokers: &[Path]) -> Result<PathBuf, String> {
+    let brokers: Vec<_> = brokers.iter().map(|path| format!("{:?}", path.address())).collect();
+    let settings = format!(
+        "[fleet]\ngateway = \"g{n}\"\nbrokers = [{}]\nstream = \"{STREAM}\"\n\n[[session]]\n\
+         role = \"acceptor\"\nbegin_string = \"FIX.4.4\"\nsender_comp_id = \"VENUE\"\n\
+         target_comp_id = \"CLIENT\"\naddress = \"127.0.0.1:0\"\n",
+        brokers.join(", ")
+    );
+    let path = dir.join(format!("g{n}.toml"));
+    fs::write(&path, settings).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(path)
+}

@@ -1,0 +1,152 @@
+//! `transfix fleet`: shows the gateways of a fleet, and moves sessions between them.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use comfy_table::{Table, presets};
+use transfix::{Settings, StoreError};
+use transfix_stores::{FleetOperator, GatewayStatus};
+
+use crate::input::{answered, failed};
+
+/// Show the gateways of a fleet, and move sessions between them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  transfix fleet status gateway.toml
+  transfix fleet drain gateway.toml gw1                  before maintenance of gw1
+  transfix fleet resume gateway.toml gw1
+  transfix fleet move gateway.toml 'FIX.4.4:DESK->VENUE' gw2
+
+The settings file is that of any gateway: its section [fleet] has the addresses of the brokers, and
+the access to them. The page \"Active/passive and fleets\" of the book has a runbook.
+Exit code: 0 done, 1 not done, or no gateway answers, 2 wrong usage or settings that cannot be read.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Show all gateways that answer, and the sessions of each.
+    Status {
+        /// Settings file with a section [fleet].
+        settings: PathBuf,
+        /// Only sessions whose identity contains this text.
+        #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+        session: String,
+    },
+    /// Log out the sessions of a gateway, so that other gateways continue them. The gateway takes
+    /// none over until `resume`.
+    Drain {
+        /// Settings file with a section [fleet].
+        settings: PathBuf,
+        /// Name of the gateway.
+        gateway: String,
+    },
+    /// Let a drained gateway take sessions over again.
+    Resume {
+        /// Settings file with a section [fleet].
+        settings: PathBuf,
+        /// Name of the gateway.
+        gateway: String,
+    },
+    /// Log a session out at its gateway, so that another gateway continues it. An initiator
+    /// connects from there at once. The counterparty of an acceptor has to connect there.
+    Move {
+        /// Settings file with a section [fleet].
+        settings: PathBuf,
+        /// Identity of the session, such as FIX.4.4:DESK->VENUE.
+        session: String,
+        /// Name of the gateway that continues the session.
+        gateway: String,
+    },
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let (Verb::Status { settings: path, .. }
+    | Verb::Drain { settings: path, .. }
+    | Verb::Resume { settings: path, .. }
+    | Verb::Move { settings: path, .. }) = &args.verb;
+    let settings = match Settings::load(path) {
+        Ok(settings) => settings,
+        Err(error) => return failed(&error.to_string()),
+    };
+    let Some(fleet) = &settings.fleet else {
+        return failed(&format!("{} has no section [fleet]", path.display()));
+    };
+    match FleetOperator::connect(fleet).and_then(|operator| act(&args.verb, &operator)) {
+        Ok(text) => answered(&text),
+        Err(error) => {
+            eprintln!("transfix fleet: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn act(verb: &Verb, operator: &FleetOperator) -> Result<String, StoreError> {
+    match verb {
+        Verb::Status { session, .. } => {
+            let gateways = operator.gateways()?;
+            if gateways.is_empty() {
+                return Err(StoreError::Own(std::io::Error::other("no gateway answers")));
+            }
+            Ok(shown(&gateways, session))
+        }
+        Verb::Drain { gateway, .. } => {
+            operator.drain(gateway)?;
+            Ok(format!("{gateway} is drained\n"))
+        }
+        Verb::Resume { gateway, .. } => {
+            operator.resume(gateway)?;
+            Ok(format!("{gateway} takes sessions over\n"))
+        }
+        Verb::Move { session, gateway, .. } => {
+            operator.move_session(session, gateway)?;
+            Ok(format!("{session} was released to {gateway}\n"))
+        }
+    }
+}
+
+/// Returns the gateways and their sessions as tables.
+fn shown(gateways: &[GatewayStatus], part: &str) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(["SESSION", "GATEWAY", "STATE", "IN", "OUT"]);
+    let mut text = String::new();
+    for gateway in gateways {
+        let owned = gateway.sessions.iter().filter(|session| session.is_owner).count();
+        let drained = if gateway.is_drained { ", drained" } else { "" };
+        let (name, all) = (&gateway.gateway, gateway.sessions.len());
+        // Errors are ignored, because writing to a `String` cannot fail.
+        let _ = writeln!(text, "{name}: has {owned} of {all} sessions{drained}");
+    }
+    let mut rows = Vec::new();
+    for gateway in gateways {
+        for session in gateway.sessions.iter().filter(|one| one.session.contains(part)) {
+            let is_elsewhere = gateways.iter().any(|other| {
+                other.sessions.iter().any(|one| one.session == session.session && one.is_owner)
+            });
+            if session.is_owner || !is_elsewhere {
+                let owner = if session.is_owner { gateway.gateway.as_str() } else { "-" };
+                let state = match (session.is_logged_on, session.is_owner) {
+                    (true, _) => "logged on",
+                    (false, true) => "disconnected",
+                    (false, false) => "no gateway",
+                };
+                rows.push([
+                    session.session.clone(),
+                    owner.to_owned(),
+                    state.to_owned(),
+                    session.next_num_in.to_string(),
+                    session.next_num_out.to_string(),
+                ]);
+            }
+        }
+    }
+    rows.sort();
+    rows.dedup_by(|one, other| one[0] == other[0]);
+    table.add_rows(rows);
+    let _ = writeln!(text, "\n{table}");
+    text
+}
