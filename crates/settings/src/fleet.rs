@@ -81,14 +81,16 @@ impl FleetSettings {
         }
         let is_set = |path: &PathBuf| !path.as_os_str().is_empty();
         if is_set(&self.certificate) != is_set(&self.key) {
-            return wrong("certificate", "certificate and key need each other");
+            let key = if is_set(&self.key) { "key" } else { "certificate" };
+            return wrong(key, "certificate and key need each other");
         }
         if self.password.is_some() && self.user.is_none() {
             return wrong("password", "password needs user");
         }
         let logins = [self.user.is_some(), is_set(&self.credentials), is_set(&self.nkey)];
         if logins.iter().filter(|login| **login).count() > 1 {
-            return wrong("user", "user, credentials and nkey exclude each other");
+            let key = if is_set(&self.nkey) { "nkey" } else { "credentials" };
+            return wrong(key, "user, credentials and nkey exclude each other");
         }
         Ok(())
     }
@@ -136,11 +138,15 @@ mod tests {
             ("replicas = 2", "4: [fleet]: replicas must be 1, 3 or 5, because a majority decides"),
             ("replicas = 7", "4: [fleet]: replicas is between 1 and 5, not 7"),
             ("answer_ms = 0", "4: [fleet]: answer_ms must be at least 1, not 0"),
-            ("key = 'k.pem'", "1: [fleet]: certificate and key need each other"),
+            ("key = 'k.pem'", "4: [fleet]: certificate and key need each other"),
             ("certificate = 'c.pem'", "4: [fleet]: certificate and key need each other"),
             ("password = 'sesame'", "4: [fleet]: password needs user"),
             (
                 "nkey = 'u.nk'\nuser = 'desk'",
+                "4: [fleet]: user, credentials and nkey exclude each other",
+            ),
+            (
+                "user = 'desk'\ncredentials = 'u.creds'",
                 "5: [fleet]: user, credentials and nkey exclude each other",
             ),
             ("stram = 'FIX'", "4: unknown key `stram`; did you mean `stream`?"),
