@@ -163,7 +163,7 @@ fn address(session: &SessionSettings) -> Result<(), String> {
 
 /// Checks that the address has the form `host:port`. The host is resolved later, when it is first
 /// used.
-fn host_and_port(key: &str, address: &str) -> Result<(), String> {
+pub(crate) fn host_and_port(key: &str, address: &str) -> Result<(), String> {
     // Checks for IPv6 too: `::1` has no port, but `[::1]:9880` has one.
     let is_bare = address.parse::<IpAddr>().is_ok();
     let host_and_port = address.rsplit_once(':').filter(|_| !is_bare);

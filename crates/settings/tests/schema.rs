@@ -108,7 +108,9 @@ fn what_the_reader_takes_the_schema_takes() {
         assert_eq!(wrong(&validator, &text), "", "{line}");
     }
     let whole = format!(
-        "include = []\n[engine]\ncpus = [0]\nthread_lost = 'abort'\n[dictionaries]\n\
+        "include = []\n[engine]\ncpus = [0]\nthread_lost = 'abort'\n\
+         [fleet]\ngateway = 'a'\nbrokers = ['n1:4222']\nuser = 'u'\n\
+         password = {{ env = 'HOME' }}\n[dictionaries]\n\
          V = {{ base = 'FIX44' }}\n[defaults]\nvalidate_out = 'warn'\n{SESSION}"
     );
     assert!(Settings::parse("a.toml", &whole).is_ok());

@@ -99,10 +99,12 @@ impl Brokers {
         let (client, found) = runtime.block_on(async {
             let options = options.name("transfix").ping_interval(PING);
             let client = options.connect(addresses).await.map_err(failed)?;
+            let own = client.server_info();
+            server::check_version(&own.server_name, &own.version)?;
             let mut context = jetstream::new(client.clone());
             context.set_timeout(TRY);
             let found = find_or_create(&context, stream, replicas).await?;
-            server::check(&client, &found).await?;
+            server::check_reports(&client, &found).await?;
             Ok::<_, StoreError>((client, found))
         })?;
         check(&found.cached_info().config, replicas)?;

@@ -12,20 +12,17 @@ use transfix_store::StoreError;
 use super::brokers::refused;
 use crate::failed;
 
-/// The oldest usable version, major and minor number. Older brokers have no batched direct gets
-/// (2.11), or may refuse the records of a session after another refusal, until a restart (2.12).
+/// The oldest usable version, major and minor number. Brokers before 2.11 have no batched direct
+/// gets. A broker before 2.12 may keep the expected sequence of a record that it has refused.
 const OLDEST: (u32, u32) = (2, 12);
 /// Subject at which brokers report the state of JetStream, if the account imports the service.
 const REPORT: &str = "$SYS.REQ.SERVER.PING.JSZ";
 /// Maximum time to wait for the reports. A broker that is down reports nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Refuses a stream of brokers that are too old or that do not sync every write. A client knows the
-/// version of its own broker. The other facts are in the reports of the brokers, which only an
-/// account with an import of this service receives.
-pub(super) async fn check(client: &Client, stream: &Stream) -> Result<(), StoreError> {
-    let own = client.server_info();
-    check_version(&own.server_name, &own.version)?;
+/// Refuses a stream of brokers that are too old or do not sync every write, as they report. Without
+/// an import of the service, an account receives no reports.
+pub(super) async fn check_reports(client: &Client, stream: &Stream) -> Result<(), StoreError> {
     let cluster = stream.cached_info().cluster.iter();
     let names = cluster.flat_map(|cluster| {
         let others = cluster.replicas.iter().map(|replica| replica.name.clone());
@@ -33,7 +30,7 @@ pub(super) async fn check(client: &Client, stream: &Stream) -> Result<(), StoreE
     });
     let mut missing: BTreeSet<String> = names.collect();
     if missing.is_empty() {
-        missing.insert(own.server_name);
+        missing.insert(client.server_info().server_name);
     }
     let inbox = client.new_inbox();
     let mut reports = client.subscribe(inbox.clone()).await.map_err(failed)?;
@@ -71,7 +68,8 @@ fn check_report(report: &[u8], missing: &mut BTreeSet<String>) -> Result<(), Sto
     )))
 }
 
-fn check_version(name: &str, version: &str) -> Result<(), StoreError> {
+/// Refuses a broker of an old version.
+pub(super) fn check_version(name: &str, version: &str) -> Result<(), StoreError> {
     let mut numbers = version.split('.').map(|number| number.parse().ok());
     match (numbers.next().flatten(), numbers.next().flatten()) {
         (Some(major), Some(minor)) if (major, minor) >= OLDEST => Ok(()),

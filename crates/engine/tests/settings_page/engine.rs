@@ -77,6 +77,11 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("logon_answer_ms", LATER, "an_answer_that_does_not_come_in_time_is_a_refusal"),
     ("keep_inbound", SWITCHES, "messages_received_are_kept_if_wanted"),
     ("refresh_on_logon", OWN_STORE, "a_session_goes_on_where_another_process_has_left_the_store"),
+    (
+        "start_disabled",
+        OWN_STORE,
+        "a_session_that_starts_disabled_connects_when_an_operator_wants_it",
+    ),
     ("queue_expires_s", QUEUE, "what_has_waited_too_long_comes_back_also_to_a_later_process"),
     ("segment_bytes", "store/tests/laws.rs", "file_with_tiny_segments"),
     ("retention", "engine/tests/files/retention.rs", "settings_that_contradict_each_other"),
@@ -231,8 +236,23 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("[admin.fix].sessions_max", FIX, "more_administrators_than_may_be_are_refused"),
     ("[admin.fix].idle_min", "admin/src/fix/logged_on_users.rs", "who_is_idle_is_out"),
     ("[engine].waiting_bytes_max", MEMORY, "the_heaviest_session_makes_room"),
+    ("[fleet].gateway", JETSTREAM, "fleet"),
+    ("[fleet].brokers", ACCESS, "a_user_has_a_password"),
+    ("[fleet].stream", ACCESS, "stream_and_time_are_those_of_the_settings"),
+    ("[fleet].replicas", JETSTREAM, "jetstream"),
+    ("[fleet].answer_ms", ACCESS, "stream_and_time_are_those_of_the_settings"),
+    ("[fleet].user", ACCESS, "a_user_has_a_password"),
+    ("[fleet].password", ACCESS, "a_user_has_a_password"),
+    ("[fleet].credentials", ACCESS, "credentials_are_signed_by_the_account"),
+    ("[fleet].nkey", ACCESS, "an_nkey_proves_itself"),
+    ("[fleet].tls", ACCESS, "a_private_authority_is_trusted_if_it_is_named"),
+    ("[fleet].ca", ACCESS, "a_private_authority_is_trusted_if_it_is_named"),
+    ("[fleet].certificate", ACCESS, "a_broker_may_require_a_certificate"),
+    ("[fleet].key", ACCESS, "a_broker_may_require_a_certificate"),
 ];
 
+const ACCESS: &str = "../stores/tests/jetstream/access.rs";
+const JETSTREAM: &str = "../stores/tests/jetstream/mod.rs";
 const FIX: &str = "admin/tests/fix.rs";
 const EVENTS: &str = "cli/tests/command_line/events.rs";
 const ADMIN: &str = "engine/tests/switches/admin.rs";

@@ -18,10 +18,10 @@ use toml::de::{DeTable, DeValue};
 use transfix::schedule::{ScheduleSettings, WindowSettings};
 use transfix::{
     AdminSettings, ApplicationSettings, DictionarySource, EngineSettings, EventSettings,
-    FailoverSettings, FixAdminSettings, Key, LogSettings, LogonConfig, NumbersConfig,
-    ProtocolConfig, ProxySettings, QueueSettings, ResendConfig, ResetPolicy, RetentionSettings,
-    SessionSettings, SocketSettings, StoreSettings, ThreadSettings, Throttle, TimingConfig,
-    TlsSettings, Unavailable, ValidationSettings,
+    FailoverSettings, FixAdminSettings, FleetSettings, Key, LogSettings, LogonConfig,
+    NumbersConfig, ProtocolConfig, ProxySettings, QueueSettings, ResendConfig, ResetPolicy,
+    RetentionSettings, SessionSettings, SocketSettings, StoreSettings, ThreadSettings, Throttle,
+    TimingConfig, TlsSettings, Unavailable, ValidationSettings,
 };
 
 /// A part of the page: a title, an introduction, keys, and the section of the file in which they
@@ -104,6 +104,8 @@ pub(crate) const PARTS: &[Part] = &[
     part!(EventSettings at ["[events]"]: "`[events]`",
         "Where the events of `transfix serve` and `transfix connect` go. See \
          [What happened?](what-happened.md)."),
+    part!(FleetSettings at ["[fleet]"]: "`[fleet]`",
+        "The fleet of which this process is a gateway, if the table is there."),
 ];
 
 fn root() -> &'static Path {

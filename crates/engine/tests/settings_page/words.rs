@@ -15,7 +15,7 @@ const WORDS: &str = "reset_on";
 
 /// Returns a settings file in which a key of this part has this value.
 fn file(part: &Part, key: &str, value: &str) -> String {
-    if let [section @ ("[engine]" | "[events]")] = part.path {
+    if let [section @ ("[engine]" | "[events]" | "[fleet]")] = part.path {
         return format!("{section}\n{key} = {value}\n{SESSION}");
     }
     if part.path == [WORDS] {

@@ -75,7 +75,7 @@ pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError
         ("[engine]", &sections.engine),
         ("[admin]", &sections.admin),
         ("[events]", &sections.events),
-        ("[fleet]", &sections.fleet),
+        (FLEET, &sections.fleet),
     ];
     for (heading, part) in parts {
         let there = part.as_ref().map(|(span, table)| (span.start, table));
@@ -104,10 +104,12 @@ pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError
 }
 
 /// Sections other than sessions.
-const SECTIONS: [&str; 5] = ["[engine]", "[admin]", FIX, "[events]", "[fleet]"];
+const SECTIONS: [&str; 5] = ["[engine]", "[admin]", FIX, "[events]", FLEET];
 
 /// The table of the administration over FIX.
 const FIX: &str = "[admin.fix]";
+/// The section of the fleet.
+const FLEET: &str = "[fleet]";
 /// The tables whose keys are shown one by one; any other table is shown as one value.
 const SINGLE: [&str; 10] = [
     "fix",
@@ -138,7 +140,9 @@ impl Look<'_, '_> {
         let mut shown = Vec::new();
         for table in TABLES.iter().filter(|table| is_wanted(table)) {
             if table.name == SESSION || SECTIONS.contains(&table.name) {
-                let keys = table.keys.iter().filter(|key| !SINGLE.contains(&key.name));
+                // `tls` of `[fleet]` is a switch.
+                let is_table = |key: &Key| SINGLE.contains(&key.name) && table.name != FLEET;
+                let keys = table.keys.iter().filter(|key| !is_table(key));
                 shown.extend(keys.map(|key| self.one("", key, (self.own, self.defaults))));
             } else if SINGLE.contains(&table.name) {
                 self.table(table, &mut shown);
