@@ -46,9 +46,9 @@ const ATTEMPTS: usize = 20;
 ///
 /// The brokers refuse a commit whose predecessor is not the last message of the subject. Opening a
 /// store appends a message, so from then on every commit of the previous process is refused.
-/// Neither clocks nor leases matter. The leader of the stream judges the commit by its file: if
-/// that file has lost exactly the records since the last commit of a former owner, the leader
-/// accepts the next commit of that owner.
+/// Neither clocks nor leases matter. The leader of the stream judges a commit by its file. If that
+/// file has lost exactly the records since the last commit of a former owner, the leader accepts
+/// the next commit of that owner.
 ///
 /// The brokers need `sync_interval: always`. Otherwise a power cut of several brokers may lose
 /// acknowledged commits. [`JetStream::connect`] checks this if the account imports the service
@@ -74,9 +74,9 @@ impl JetStream {
     /// credentials.
     ///
     /// # Errors
-    /// [`StoreError::Own`] if no broker answers, if the brokers are older than version 2.12, or if
-    /// the stream could lose messages: by its replicas, storage, retention or limits, or because
-    /// the brokers report that they do not sync every write.
+    /// [`StoreError::Own`] if no broker answers, if a broker is older than version 2.12 or reports
+    /// that it does not sync every write, or if the stream has settings with which it could lose
+    /// messages: the number of replicas, storage, retention, limits.
     pub fn connect(
         brokers: &str,
         stream: &str,

@@ -21,7 +21,8 @@ use crate::input::{answered, failed};
 
 The settings file is that of any gateway: its section [fleet] has the addresses of the brokers, and
 the access to them. The page \"Active/passive and fleets\" of the book has a runbook.
-Exit code: 0 done, 1 not done, or no gateway answers, 2 wrong usage or settings that cannot be read.")]
+Exit code: 0 done, 1 not done, or no gateway answers, 2 wrong usage or settings that cannot be
+read.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,

@@ -21,8 +21,8 @@ settings_table! {
         /// Name of the stream with the sessions of the fleet. The first gateway creates a missing
         /// stream. A session has one subject of the stream.
         pub stream: String = "FIX".into(),
-        /// Number of NATS servers that have a copy of the stream: 1, 3 or 5. With 3, the loss of one
-        /// server loses nothing. 1 is only for tests.
+        /// Number of NATS servers that have a copy of the stream: 1, 3 or 5. With 3, the loss of
+        /// one server loses nothing. 1 is only for tests.
         #[least(1)]
         #[most(5)]
         pub replicas: u32 = 3,

@@ -75,18 +75,14 @@ impl<'t> Sections<'t> {
                     }
                 }
             }
-            ("engine", _) => {
-                errors.found(wrong("write all keys of the engine in one section [engine]"))?;
-            }
-            ("admin", _) => {
-                errors
-                    .found(wrong("write all keys of the administration in one section [admin]"))?;
-            }
-            ("events", _) => {
-                errors.found(wrong("write all keys of the event log in one section [events]"))?;
-            }
-            ("fleet", _) => {
-                errors.found(wrong("write all keys of the fleet in one section [fleet]"))?;
+            (name @ ("engine" | "admin" | "events" | "fleet"), _) => {
+                let of = match name {
+                    "admin" => "administration",
+                    "events" => "event log",
+                    other => other,
+                };
+                let what = format!("write all keys of the {of} in one section [{name}]");
+                errors.found(wrong(&what))?;
             }
             ("defaults", DeValue::Table(table)) => {
                 self.defaults((sources, n), said, table, errors)?;

@@ -59,8 +59,8 @@ pub struct ShownSettings {
     pub keys: Vec<ShownKey>,
 }
 
-/// Returns the settings of `[engine]`, `[admin]`, `[events]` and `[fleet]`, then of each session, in
-/// the order of the file.
+/// Returns the settings of `[engine]`, `[admin]`, `[events]` and `[fleet]`, then of each session,
+/// in the order of the file.
 pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError>> {
     let text = text_file::read(path);
     let text = text.map_err(|error| vec![SettingsError::unreadable(path, error)])?;
