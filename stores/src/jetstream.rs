@@ -74,9 +74,9 @@ impl JetStream {
     /// credentials.
     ///
     /// # Errors
-    /// [`StoreError::Own`] if no broker answers, if a broker is older than version 2.12 or reports
-    /// that it does not sync every write, or if the stream has settings with which it could lose
-    /// messages: the number of replicas, storage, retention, limits.
+    /// [`StoreError::Own`] if no broker answers, or if a broker is older than version 2.12 or
+    /// reports that it does not sync every write. Also if the stream has settings with which it
+    /// could lose messages: the number of replicas, storage, retention, limits.
     pub fn connect(
         brokers: &str,
         stream: &str,

@@ -68,6 +68,12 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
+/// Waits before the next look at a process or a network, which reports no event.
+fn pause(time: Duration) {
+    #[expect(clippy::disallowed_methods, reason = "a process or a network reports no event")]
+    std::thread::sleep(time);
+}
+
 /// Checks that the program runs.
 fn check_program(program: &Path) -> Result<(), String> {
     let shown = program.display();

@@ -118,7 +118,7 @@ impl Brokers {
             if monotonic_ns() > until {
                 return Err("the NATS servers have not become one complete cluster".to_owned());
             }
-            std::thread::sleep(LOOK);
+            super::pause(LOOK);
         }
     }
 
@@ -153,7 +153,7 @@ impl Brokers {
             if monotonic_ns() > until {
                 return Err(format!("the NATS server n{n} has not become the leader"));
             }
-            std::thread::sleep(10 * LOOK);
+            super::pause(10 * LOOK);
         }
         Ok(())
     }

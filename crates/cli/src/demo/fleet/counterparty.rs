@@ -153,7 +153,7 @@ impl Counterparty {
             if monotonic_ns() > until {
                 return Err(format!("{} of {sent} orders were answered", self.answered()));
             }
-            std::thread::sleep(PAUSE);
+            super::pause(PAUSE);
         }
         Ok(sent)
     }
@@ -178,7 +178,7 @@ fn send_orders(
 ) {
     let mut next = 1;
     while !stops.load(Ordering::Acquire) {
-        std::thread::sleep(PAUSE);
+        super::pause(PAUSE);
         if next > count.load(Ordering::Acquire) + WINDOW {
             continue;
         }

@@ -74,7 +74,7 @@ fn forward(from: &TcpStream, to: &TcpStream, state: &Arc<State>) -> std::io::Res
             let mut buffer = [0; 16 << 10];
             while let Ok(n @ 1..) = source.read(&mut buffer) {
                 while state.is_cut[way as usize].load(Ordering::Acquire) {
-                    std::thread::sleep(LOOK);
+                    super::pause(LOOK);
                 }
                 if target.write_all(&buffer[..n]).is_err() {
                     break;

@@ -109,7 +109,7 @@ impl Stage {
                 | Fault::CutToCounterparty
         );
         while is_long && monotonic_ns() < until_ns {
-            std::thread::sleep(LOOK);
+            super::pause(LOOK);
         }
         self.end(fault, owner, leader)?;
         self.wait_for_answers(STEADY)?;
@@ -196,7 +196,7 @@ impl Stage {
             if monotonic_ns() > until {
                 return Err(format!("no order was answered for {} s", PATIENCE.as_secs()));
             }
-            std::thread::sleep(LOOK);
+            super::pause(LOOK);
         }
         Ok(())
     }
@@ -258,7 +258,7 @@ fn stored_reports(brokers: &Brokers) -> Result<BTreeMap<u64, (u64, String)>, Str
     for seq in 1..store.numbers().next_out {
         let stored = loop {
             match store.outbound(seq) {
-                Err(StoreError::NotYet) => std::thread::sleep(LOOK),
+                Err(StoreError::NotYet) => super::pause(LOOK),
                 other => break other.map_err(text)?,
             }
         };
@@ -287,7 +287,7 @@ fn connect(brokers: &Brokers) -> Result<FleetOperator, String> {
         match FleetOperator::connect(&settings) {
             Ok(operator) => return Ok(operator),
             Err(error) if monotonic_ns() > until => return Err(error.to_string()),
-            Err(_) => std::thread::sleep(100 * LOOK),
+            Err(_) => super::pause(100 * LOOK),
         }
     }
 }
