@@ -87,3 +87,10 @@ fn unreadable(name: &str, what: &str) -> StoreError {
     let why = format!("{name}: {what} is not what was written");
     StoreError::Own(io::Error::new(io::ErrorKind::InvalidData, why))
 }
+
+/// Pages of the book, included so that their snippets are compiled.
+#[cfg(all(doctest, feature = "fleet"))]
+mod book {
+    #[doc = include_str!("../../book/src/active-passive.md")]
+    pub struct Fleets;
+}
