@@ -4,12 +4,24 @@
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use transfix::{Disconnect, Engine, FleetSettings, Role, SessionHandle, Settings, clock, tag};
+use transfix::{
+    Disconnect, Engine, FleetSettings, Mode, Role, SessionHandle, Settings, clock, tag,
+};
 use transfix_stores::{Fleet, FleetOperator, GatewayStatus};
 use transfix_testkit::temp::TempDir;
 
 use crate::server::Nats;
 use crate::{Echo, LONG, settings};
+
+/// A way to run the sessions of a gateway: its name, and the settings that it changes.
+pub(super) type Way = (&'static str, fn(&mut Settings));
+
+/// All threads that may drive a session and its application.
+pub(super) const WAYS: [Way; 3] = [
+    ("POOL", |_| ()),
+    ("DEDICATED", |settings| settings.sessions[0].threads.mode = Mode::Dedicated),
+    ("APPLICATION", |settings| settings.engine.application_threads = 2),
+];
 
 /// A gateway in this process.
 struct Gateway {
@@ -27,9 +39,10 @@ fn fleet_settings(server: &Nats, gateway: &str) -> FleetSettings {
 }
 
 impl Gateway {
-    fn start(server: &Nats, name: &str, role: Role, them: &str, address: &str) -> Self {
+    fn start(server: &Nats, (name, change): Way, role: Role, them: &str, address: &str) -> Self {
         let mut settings = Settings::of(settings(role, "US", them, address));
         settings.fleet = Some(fleet_settings(server, name));
+        change(&mut settings);
         let fleet = Fleet::join(&mut settings).unwrap();
         let (sender, seen) = channel();
         let engine = Engine::builder(&settings).stores(fleet.stores());
@@ -74,17 +87,21 @@ fn wait_for(seen: &Receiver<String>, wanted: &str) {
 
 /// A counterparty that is connected to one gateway is refused at another one. After its logout, the
 /// other gateway continues the session.
-pub(super) fn a_connected_session_is_refused_elsewhere_and_then_handed_over(server: &Nats) {
+pub(super) fn a_connected_session_is_refused_elsewhere_and_then_handed_over(
+    server: &Nats,
+    (way, change): Way,
+) {
+    let them = format!("HANDED-{way}");
     let gateways = ["a", "b"]
-        .map(|name| Gateway::start(server, name, Role::Acceptor, "HANDED", "127.0.0.1:0"));
+        .map(|name| Gateway::start(server, (name, change), Role::Acceptor, &them, "127.0.0.1:0"));
     let dir = TempDir::new();
-    let (first, seen) = counterparty("HANDED", &dir, &gateways[0].address());
+    let (first, seen) = counterparty(&them, &dir, &gateways[0].address());
     wait_for(&seen, "logon");
     let handle = first.sessions().next().unwrap();
     handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "1")).unwrap();
     wait_for(&seen, "1");
     let other_dir = TempDir::new();
-    let (second, refused) = counterparty("HANDED", &other_dir, &gateways[1].address());
+    let (second, refused) = counterparty(&them, &other_dir, &gateways[1].address());
     wait_for(&refused, &Disconnect::LogonUnanswered.to_string());
     let at_other = gateways[1].session();
     let end = || at_other.status().last_end.map(|end| end.reason);
@@ -96,7 +113,7 @@ pub(super) fn a_connected_session_is_refused_elsewhere_and_then_handed_over(serv
     drop(handle);
     first.stop(LONG);
     until("the logout", || !gateways[0].session().is_logged_on());
-    let (third, seen) = counterparty("HANDED", &dir, &gateways[1].address());
+    let (third, seen) = counterparty(&them, &dir, &gateways[1].address());
     wait_for(&seen, "logon");
     let handle = third.sessions().next().unwrap();
     handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "3")).unwrap();
@@ -120,9 +137,10 @@ fn owner(gateways: &[GatewayStatus]) -> Option<&str> {
 
 /// One gateway connects, although two have the session. An operator moves the session, and drains a
 /// gateway; the other one connects within a short time.
-pub(super) fn an_initiator_connects_from_one_gateway(server: &Nats) {
+pub(super) fn an_initiator_connects_from_one_gateway(server: &Nats, (way, change): Way) {
+    let them = format!("MOVED-{way}");
     let dir = TempDir::new();
-    let mut of_venue = settings(Role::Acceptor, "MOVED", "US", "127.0.0.1:0");
+    let mut of_venue = settings(Role::Acceptor, &them, "US", "127.0.0.1:0");
     of_venue.store.store_dir = dir.path().to_owned();
     of_venue.store.refresh_on_logon = false;
     let (sender, seen) = channel();
@@ -146,7 +164,7 @@ pub(super) fn an_initiator_connects_from_one_gateway(server: &Nats) {
     let by_name = |name: &str| &gateways[usize::from(name == "b")];
     order(by_name(first), "1");
 
-    operator.move_session("FIX.4.4:US->MOVED", second).unwrap();
+    operator.move_session(&session, second).unwrap();
     let moved = until("the logon at the other gateway", || is_on(by_name(second)));
     assert_eq!(owner(&operator.gateways().unwrap()), Some(second));
     order(by_name(second), "2");
@@ -156,10 +174,10 @@ pub(super) fn an_initiator_connects_from_one_gateway(server: &Nats) {
     assert_eq!(owner(&operator.gateways().unwrap()), Some(first));
     order(by_name(first), "3");
     println!("logged on {moved:?} after a move, {drained:?} after a drain");
-    let refused = operator.move_session("FIX.4.4:US->MOVED", second).unwrap_err().to_string();
+    let refused = operator.move_session(&session, second).unwrap_err().to_string();
     assert!(refused.contains("is drained"), "{refused}");
     operator.resume(second).unwrap();
-    operator.move_session("FIX.4.4:US->MOVED", second).unwrap();
+    operator.move_session(&session, second).unwrap();
     until("the logon after the resume", || is_on(by_name(second)));
     let refused = operator.drain("c").unwrap_err().to_string();
     assert!(refused.contains("does not answer; these answer: a, b"), "{refused}");

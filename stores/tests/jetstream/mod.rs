@@ -19,8 +19,10 @@ use crate::{
 #[test]
 fn fleet() {
     let server = Nats::start();
-    fleet::a_connected_session_is_refused_elsewhere_and_then_handed_over(&server);
-    fleet::an_initiator_connects_from_one_gateway(&server);
+    for way in fleet::WAYS {
+        fleet::a_connected_session_is_refused_elsewhere_and_then_handed_over(&server, way);
+        fleet::an_initiator_connects_from_one_gateway(&server, way);
+    }
 }
 
 #[test]
