@@ -389,17 +389,20 @@ impl Server for Session {
     const PATIENCE: Duration = brokers::PATIENCE;
 
     fn take(&mut self, taking: Taking) -> Result<Numbers, StoreError> {
-        self.owns_since.store(0, Ordering::Release);
         for _ in 0..ATTEMPTS {
-            self.read_last()?;
+            let read = self.read_last();
+            // The owner remains the owner meanwhile, so no other gateway takes its session.
+            if self.head.owner != self.owner {
+                self.owns_since.store(0, Ordering::Release);
+            }
+            read?;
             if taking == Taking::Again && self.last > 0 && self.head.owner != self.owner {
                 return Ok(self.head.numbers);
             }
             #[cfg(feature = "fleet")]
-            if self.last > 0
-                && let Some(gateway) = &self.gateway
-            {
-                gateway.may_take(self.head.owner, &self.name)?;
+            if let Some(gateway) = &self.gateway {
+                let owner = if self.last > 0 { self.head.owner } else { 0 };
+                gateway.may_take(owner, &self.name)?;
             }
             let head = Head {
                 reason: Reason::TakenOver,

@@ -180,12 +180,16 @@ impl Gateway {
         }
     }
 
-    /// Checks whether the owner of a session lets this gateway take the session over.
+    /// Checks whether this gateway may take a session over. `owner` is 0 for a new session.
     ///
     /// # Errors
-    /// [`StoreError::InUse`] if the owner uses the session.
+    /// [`StoreError::InUse`] if the owner uses the session, or if this gateway is drained.
     pub(crate) fn may_take(&self, owner: u64, session: &str) -> Result<(), StoreError> {
-        if owner == self.run {
+        if self.is_drained() {
+            let by = format!("{} (drained)", self.name);
+            return Err(StoreError::InUse { session: session.into(), by: by.into() });
+        }
+        if owner == 0 || owner == self.run {
             return Ok(());
         }
         let request = Request::MayTake { session: session.to_owned() };
@@ -331,12 +335,13 @@ async fn log_out(handles: Vec<SessionHandle>) -> Answer {
     let acting = handles.clone();
     let acted = spawn_blocking(move || {
         let action = Action::LogOut { text: MOVED.to_owned() };
+        let mut outcome = Ok(());
         for handle in acting {
             if let Err(error) = handle.operate(&action) {
-                return Err(format!("{}: {error}", handle.id()));
+                outcome = Err(format!("{}: {error}", handle.id()));
             }
         }
-        Ok(())
+        outcome
     });
     match acted.await {
         Ok(Ok(())) => {}
