@@ -2,6 +2,7 @@
 //! orders. With `--fault`, each fault is tried many times, and the recovery is measured.
 
 mod brokers;
+mod cost;
 mod counterparty;
 mod fault;
 mod gateway;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use clap::value_parser;
 use comfy_table::{Table, presets};
 
+use brokers::Brokers;
 use counterparty::{Faults, HEART_BT_INT};
 use fault::Fault;
 use stage::Stage;
@@ -24,6 +26,7 @@ use stage::Stage;
 #[command(after_help = "Examples:
   transfix demo fleet
   transfix demo fleet --fault all --trials 20            a table of the recovery from each fault
+  transfix demo fleet --cost                             what a fleet costs
 
 Starts three NATS servers, three gateways and a counterparty on this machine, and uses only
 loopback. Needs the program nats-server, version 2.12 or later:
@@ -43,6 +46,10 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     #[arg(value_parser = value_parser!(u64).range(1..=3_600))]
     pause: u64,
+    /// Measures what a fleet costs, instead of faults: commits beside bare appends, orders a
+    /// second, and the take-over of 1,000 sessions.
+    #[arg(long, conflicts_with_all = ["fault", "trials", "pause"])]
+    cost: bool,
     /// The program nats-server.
     #[arg(long, default_value = "nats-server", value_name = "PATH")]
     nats_server: PathBuf,
@@ -98,6 +105,16 @@ struct Row {
 }
 
 fn show(args: &Args) -> Result<bool, String> {
+    if args.cost {
+        let costs = in_folder("cost", |dir| {
+            let brokers = Brokers::start(&args.nats_server, dir)?;
+            stage::connect(&brokers)?;
+            brokers.settle()?;
+            cost::measure(&brokers)
+        })?;
+        println!("{costs}");
+        return Ok(true);
+    }
     let mut faults = args.fault.clone();
     if faults.contains(&Fault::All) {
         faults = Fault::each().collect();
@@ -105,7 +122,8 @@ fn show(args: &Args) -> Result<bool, String> {
     let mut rows = Vec::new();
     for fault in faults {
         println!("{}: {}", fault.name(), fault.about());
-        let row = trials(args, fault).map_err(|why| format!("{}: {why}", fault.name()))?;
+        let row = in_folder(&fault.name(), |dir| trials(args, fault, dir));
+        let row = row.map_err(|why| format!("{}: {why}", fault.name()))?;
         println!("{}", told(&row));
         rows.push(row);
     }
@@ -115,12 +133,12 @@ fn show(args: &Args) -> Result<bool, String> {
     Ok(rows.iter().all(|row| row.faults == Faults::default()))
 }
 
-/// Tries one fault in a fleet of its own.
-fn trials(args: &Args, fault: Fault) -> Result<Row, String> {
-    let name = format!("transfix-fleet-{}-{}", std::process::id(), fault.name());
+/// Calls `act` with a new folder, which is kept only if `act` fails.
+fn in_folder<T>(name: &str, act: impl FnOnce(&Path) -> Result<T, String>) -> Result<T, String> {
+    let name = format!("transfix-fleet-{}-{name}", std::process::id());
     let dir = std::env::temp_dir().join(name);
     std::fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-    let done = trials_in(args, fault, &dir);
+    let done = act(&dir);
     if done.is_err() {
         eprintln!("  the logs and stores are in {}", dir.display());
     } else {
@@ -130,7 +148,8 @@ fn trials(args: &Args, fault: Fault) -> Result<Row, String> {
     done
 }
 
-fn trials_in(args: &Args, fault: Fault, dir: &Path) -> Result<Row, String> {
+/// Tries one fault in a fleet of its own.
+fn trials(args: &Args, fault: Fault, dir: &Path) -> Result<Row, String> {
     let mut stage = Stage::start(&args.nats_server, dir)?;
     if args.trials == 1 {
         println!("$ transfix fleet status g0.toml\n{}", stage.status()?);

@@ -275,7 +275,7 @@ fn stored_reports(brokers: &Brokers) -> Result<BTreeMap<u64, (u64, String)>, Str
 }
 
 /// Connects to the NATS servers, and creates the stream, as soon as the cluster has a leader.
-fn connect(brokers: &Brokers) -> Result<FleetOperator, String> {
+pub(super) fn connect(brokers: &Brokers) -> Result<FleetOperator, String> {
     let settings = FleetSettings {
         gateway: "operator".to_owned(),
         brokers: brokers.addresses().to_vec(),
