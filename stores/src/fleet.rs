@@ -36,7 +36,7 @@ pub use request::{GatewayStatus, SessionInFleet};
 /// let mut settings = Settings::load("gateway.toml")?;
 /// let fleet = Fleet::join(&mut settings)?;
 /// let engine = Engine::builder(&settings).stores(fleet.stores()).start(application)?;
-/// fleet.begin(&engine);
+/// fleet.begin(&engine)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Fleet {
@@ -54,23 +54,28 @@ impl Fleet {
         let Some(fleet) = &settings.fleet else {
             return Err(wrong("the settings have no section [fleet]".to_owned()));
         };
+        let gateway = Arc::new(Gateway::join(connect(fleet)?, fleet)?);
+        Self::prepare(settings)?;
+        Ok(Self { gateway })
+    }
+
+    /// Prepares the sessions of other settings, before
+    /// [`Engine::reload`](transfix::Engine::reload) or [`Engine::add`](transfix::Engine::add). All
+    /// initiators start disabled; the gateway enables those that it takes over.
+    ///
+    /// # Errors
+    /// [`StoreError::Own`] if a session has `failover.own_store`.
+    pub fn prepare(settings: &mut Settings) -> Result<(), StoreError> {
         let of_backup = settings.sessions.iter().find(|session| session.failover.own_store);
         if let Some(session) = of_backup {
             let id = session.id();
             return Err(wrong(format!("{id}: failover.own_store does not work in a fleet")));
         }
-        let gateway = Arc::new(Gateway::join(connect(fleet)?, fleet)?);
-        Self::prepare(settings);
-        Ok(Self { gateway })
-    }
-
-    /// Prepares the sessions of other settings, before
-    /// [`Engine::reload`](transfix::Engine::reload) or [`Engine::add`](transfix::Engine::add).
-    pub fn prepare(settings: &mut Settings) {
         for session in &mut settings.sessions {
             session.store.refresh_on_logon = true;
             session.socket.start_disabled |= session.role == Role::Initiator;
         }
+        Ok(())
     }
 
     /// Returns the function that opens the stores of the sessions, for
@@ -80,15 +85,19 @@ impl Fleet {
     ) -> impl Fn(&SessionSettings, u64) -> Result<Option<Box<dyn Store>>, StoreError> + use<> {
         let gateway = Arc::clone(&self.gateway);
         move |session, now_ns| {
-            let store = JetStreamStore::in_fleet(&gateway, &session.id(), now_ns)?;
+            let store = JetStreamStore::in_fleet(&gateway, (&session.id(), session.role), now_ns)?;
             Ok(Some(Box::new(store)))
         }
     }
 
-    /// Lets the gateway take over initiators, and answer the requests of other gateways and of
-    /// operators.
-    pub fn begin(&self, engine: &Engine) {
-        self.gateway.begin(engine.admin());
+    /// Lets the gateway take sessions over, and answer the requests of other gateways and of
+    /// operators. Before this call, all logons are refused.
+    ///
+    /// # Errors
+    /// [`StoreError::Own`] if the gateway receives no requests, for instance because its user lacks
+    /// a permission.
+    pub fn begin(&self, engine: &Engine) -> Result<(), StoreError> {
+        self.gateway.begin(engine.admin())
     }
 }
 

@@ -24,7 +24,7 @@ pub use async_nats::ConnectOptions;
 use transfix_store::{Numbers, StoreError};
 
 #[cfg(feature = "fleet")]
-use transfix::SessionId;
+use transfix::{Role, SessionId};
 
 use crate::batch::{Batch, Direction, Kept};
 use crate::database::{DatabaseStore, Server, Taking, Written};
@@ -116,8 +116,7 @@ impl JetStream {
     pub(crate) fn owner(&self, name: &str) -> Result<u64, StoreError> {
         let Some(last) = self.0.last(&self.0.subject(name))? else { return Ok(0) };
         let stored = record::decode(name, last.place, &last.bytes);
-        // The next take-over reports what is wrong with the record.
-        Ok(stored.map_or(0, |stored| stored.head.owner))
+        stored.map(|stored| stored.head.owner).map_err(|why| refused(format!("{name}: {why}")))
     }
 }
 
@@ -144,15 +143,20 @@ impl JetStreamStore {
     #[cfg(feature = "fleet")]
     pub(crate) fn in_fleet(
         gateway: &Arc<Gateway>,
-        id: &SessionId,
+        (id, role): (&SessionId, Role),
         now_ns: u64,
     ) -> Result<Self, StoreError> {
         let name = id.to_string();
         let mut session = Session::new(gateway.brokers.stream(), &name, now_ns)?;
         session.owner = gateway.run();
         session.gateway = Some(Arc::clone(gateway));
-        gateway.add(id, &session.owns_since);
-        session.read_last()?;
+        gateway.add(id, role, &session.owns_since);
+        // A session that cannot be read now must not keep the gateway from starting. The next logon
+        // reads it again, and reports the fault.
+        if session.read_last(0).is_err() {
+            (session.last, session.queued) = (0, BTreeMap::new());
+            session.head = Head::fresh(gateway.run(), now_ns);
+        }
         let numbers = session.head.numbers;
         Self::of(session, &name, numbers)
     }
@@ -165,7 +169,7 @@ impl JetStreamStore {
     /// As [`JetStreamStore::open`].
     pub fn stand_by(brokers: &JetStream, name: &str, now_ns: u64) -> Result<Self, StoreError> {
         let mut session = Session::new(brokers.stream(), name, now_ns)?;
-        session.read_last()?;
+        session.read_last(0)?;
         let numbers = session.head.numbers;
         Self::of(session, name, numbers)
     }
@@ -279,24 +283,14 @@ impl Session {
         self.owns_since.load(Ordering::Acquire) > 0
     }
 
-    /// Continues after the last record, if there is one.
-    ///
-    /// The leader answers before the other replicas do. So a record that the leader has lost is
-    /// noticed, whenever it was appended.
-    fn read_last(&mut self) -> Result<(), StoreError> {
-        let mut known = self.last;
-        for _ in 0..ATTEMPTS {
-            let last = self.brokers.last(&self.subject)?;
-            let place = last.as_ref().map_or(0, |last| last.place);
-            if place < known {
-                return Err(self.lost(known));
-            }
-            known = self.brokers.newest(&self.subject)?;
-            if known <= place {
-                return last.map_or(Ok(()), |last| self.adopt(&self.decoded(&last)?));
-            }
+    /// Continues after the last record of the leader, if there is one. `known` is the place of a
+    /// record that must exist.
+    fn read_last(&mut self, known: u64) -> Result<(), StoreError> {
+        let last = self.brokers.last(&self.subject)?;
+        if last.as_ref().map_or(0, |last| last.place) < known {
+            return Err(self.lost(known));
         }
-        Err(refused(format!("{}: another process writes this session", self.name)))
+        last.map_or(Ok(()), |last| self.adopt(&self.decoded(&last)?))
     }
 
     /// Continues after this record.
@@ -388,21 +382,29 @@ impl Session {
 impl Server for Session {
     const PATIENCE: Duration = brokers::PATIENCE;
 
+    /// The leader answers before the other replicas do. So a record that the leader has lost is
+    /// noticed, whenever it was appended.
     fn take(&mut self, taking: Taking) -> Result<Numbers, StoreError> {
+        let mut known = self.last;
         for _ in 0..ATTEMPTS {
-            let read = self.read_last();
+            let read = self.read_last(known);
             // The owner remains the owner meanwhile, so no other gateway takes its session.
-            if self.head.owner != self.owner {
+            let is_own = self.last > 0 && self.head.owner == self.owner;
+            if !is_own {
                 self.owns_since.store(0, Ordering::Release);
             }
             read?;
-            if taking == Taking::Again && self.last > 0 && self.head.owner != self.owner {
+            if taking == Taking::Again && !is_own {
                 return Ok(self.head.numbers);
             }
             #[cfg(feature = "fleet")]
             if let Some(gateway) = &self.gateway {
                 let owner = if self.last > 0 { self.head.owner } else { 0 };
                 gateway.may_take(owner, &self.name)?;
+            }
+            known = self.brokers.newest(&self.subject)?;
+            if known > self.last {
+                continue;
             }
             let head = Head {
                 reason: Reason::TakenOver,

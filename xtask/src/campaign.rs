@@ -204,7 +204,13 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "recovery of a fleet",
-        about: &["stores/src", "stores/Cargo", "crates/cli/src/demo/fleet", "xtask/src/fleet.rs"],
+        about: &[
+            "stores/src",
+            "stores/Cargo",
+            "crates/cli/src/demo/fleet",
+            "crates/engine/src/link/executor/refresh.rs",
+            "xtask/src/fleet.rs",
+        ],
         short: &["xtask fleet --short"],
         long: &["xtask fleet"],
     },

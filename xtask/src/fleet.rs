@@ -30,11 +30,13 @@ pub fn run(arguments: &[String]) -> Outcome {
     let program = dist_program()?;
     let mut command = Command::new(program);
     command.args(["demo", "fleet", "--nats-server"]).arg(nats_server);
-    match (is_short, own) {
-        (true, []) => _ = command.args(["--fault", SHORT, "--pause", "5"]),
-        (false, []) => _ = command.args(["--fault", "all", "--trials", "20"]),
-        (_, own) => _ = command.args(own),
+    let names_faults = own.iter().any(|argument| argument == "--fault" || argument == "--cost");
+    match (is_short, names_faults) {
+        (_, true) => {}
+        (true, false) => _ = command.args(["--fault", SHORT, "--pause", "5"]),
+        (false, false) => _ = command.args(["--fault", "all", "--trials", "20"]),
     }
+    command.args(own);
     let status = command.status().map_err(|error| format!("transfix: {error}"))?;
     if status.success() {
         Ok("no acknowledged message was lost, doubled or changed".to_owned())

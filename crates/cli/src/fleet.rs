@@ -145,7 +145,8 @@ pub(crate) fn shown(gateways: &[GatewayStatus], part: &str) -> String {
             }
         }
     }
-    rows.sort();
+    // A gateway that was cut off may not know yet that it has lost a session.
+    rows.sort_by_key(|row| (row[0].clone(), row[2] != "logged on"));
     rows.dedup_by(|one, other| one[0] == other[0]);
     table.add_rows(rows);
     let _ = writeln!(text, "\n{table}");

@@ -212,7 +212,7 @@ pub enum Disconnect {
     Schedule,
     /// The application's hook has vetoed one of our administrative messages.
     Vetoed,
-    /// Another gateway of the fleet has this session and uses it.
+    /// Another gateway of the fleet is using this session.
     InUse,
 }
 
@@ -327,7 +327,7 @@ impl fmt::Display for Disconnect {
             Self::Panicked => f.write_str("the application or the engine panicked"),
             Self::Schedule => f.write_str("the session is closed by its schedule"),
             Self::Vetoed => f.write_str("the program vetoed an administrative message"),
-            Self::InUse => f.write_str("another gateway has this session"),
+            Self::InUse => f.write_str("another gateway of the fleet is using this session"),
         }
     }
 }

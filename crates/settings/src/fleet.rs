@@ -10,7 +10,7 @@ use crate::check::host_and_port;
 
 settings_table! {
     /// `[fleet]`: this process is one of several gateways with the same sessions. The sessions are
-    /// in a stream of NATS JetStream, and outlive any of the gateways. The crate `transfix-stores`
+    /// in a stream of NATS JetStream, so the loss of a gateway loses no session. The crate `transfix-stores`
     /// provides fleets; the library alone does not.
     #[derive(Serialize, PartialEq, Eq)]
     pub struct FleetSettings {
@@ -26,9 +26,9 @@ settings_table! {
         #[least(1)]
         #[most(5)]
         pub replicas: u32 = 3,
-        /// Time in which a gateway must answer another gateway that wants a session of it. A
+        /// Maximum time for a gateway to answer another gateway that wants one of its sessions. A
         /// gateway that does not answer loses the session.
-        #[least(1)]
+        #[least(100)]
         #[millis("answer_ms")]
         pub answer: Duration = 1_000,
         /// User name, if the servers require one.

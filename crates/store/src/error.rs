@@ -237,7 +237,7 @@ impl fmt::Display for StoreError {
                 write!(f, "{session}: another process has taken this store over, and uses it now")
             }
             Self::InUse { session, by } => {
-                write!(f, "{session}: the gateway {by} has this session, and is running")
+                write!(f, "{session}: the gateway {by} is using this session")
             }
             Self::Poisoned => f.write_str("an earlier write failed; open the store again"),
             Self::Full { bytes_max } => write!(

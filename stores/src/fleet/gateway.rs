@@ -6,17 +6,19 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_nats::client::RequestErrorKind;
-use async_nats::{Client, Message};
+use async_nats::{Client, Message, Subscriber};
 use futures_util::StreamExt;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, spawn_blocking};
 use transfix::{Action, Admin, FleetSettings, Role, SessionHandle, SessionId, State, StoreError};
 
 use super::request::{Answer, GatewayStatus, Request, SessionInFleet};
-use super::watch;
+use super::{watch, wrong};
 use crate::failed;
 use crate::jetstream::JetStream;
 
+/// Time limit for the answer of a gateway to itself.
+const OWN_ANSWER: Duration = Duration::from_secs(5);
 /// Maximum time for a session to log out before another gateway takes it over.
 pub(super) const LOGOUT: Duration = Duration::from_secs(12);
 /// Time after which a gateway uses a released session again that no other gateway has taken over.
@@ -24,7 +26,7 @@ pub(super) const RELEASED: Duration = Duration::from_secs(30);
 /// Interval at which the end of a logout is checked.
 const LOOK: Duration = Duration::from_millis(2);
 /// Text(58) of the Logout(5) before another gateway takes over.
-const MOVED: &str = "another gateway continues this session";
+const MOVED: &str = "the session moves to another gateway";
 
 /// One run of a gateway.
 pub(crate) struct Gateway {
@@ -34,20 +36,34 @@ pub(crate) struct Gateway {
     pub(super) answer: Duration,
     sessions: Mutex<BTreeMap<String, FleetSession>>,
     admin: OnceLock<Admin>,
-    pub(super) is_drained: AtomicBool,
+    /// True while the gateway answers requests.
+    is_member: AtomicBool,
+    is_drained: AtomicBool,
     /// Wakes the task that takes initiators over.
-    pub(super) released: Notify,
+    pub(super) wake: Notify,
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
 /// A session of this gateway.
 #[derive(Clone)]
 pub(super) struct FleetSession {
-    id: SessionId,
+    pub(super) id: SessionId,
     /// The place of the record by which this gateway became the owner; 0 if another one is.
     owns_since: Arc<AtomicU64>,
-    /// The time at which this gateway has released the session to another one.
-    released: Option<Instant>,
+    /// The reason why the fleet has disabled the session; `None` if it has not. An operator may
+    /// have disabled the session all the same.
+    pub(super) disabled: Option<Disabled>,
+}
+
+/// The reason why the fleet has disabled a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Disabled {
+    /// An initiator of another gateway.
+    Standby,
+    /// The session was released, at this time, to this run of a gateway.
+    Released(Instant, u64),
+    /// The gateway was drained.
+    Drained,
 }
 
 impl FleetSession {
@@ -62,8 +78,19 @@ impl FleetSession {
         let _ = self.owns_since.fetch_update(Ordering::AcqRel, Ordering::Acquire, is_later);
     }
 
-    pub(super) const fn released(&self) -> Option<Instant> {
-        self.released
+    /// Returns true if this run of another gateway may not take the session over now.
+    fn is_kept_from(&self, run: u64, handle: &SessionHandle) -> bool {
+        if !self.is_owned() {
+            return false;
+        }
+        match self.disabled {
+            _ if is_connected(handle) => true,
+            Some(Disabled::Drained) => false,
+            Some(Disabled::Released(at, to)) => to != run && at.elapsed() < RELEASED,
+            // An initiator without a connection is about to connect, or an operator has disabled
+            // it.
+            Some(Disabled::Standby) | None => handle.settings().role == Role::Initiator,
+        }
     }
 }
 
@@ -78,7 +105,8 @@ pub(super) fn subject_of_all(stream: &str) -> String {
 }
 
 /// The outcome of a request to one gateway.
-pub(super) enum Heard {
+#[derive(Debug)]
+pub(super) enum Reply {
     Answer(Answer),
     /// No gateway with this id is connected.
     Gone,
@@ -89,20 +117,26 @@ pub(super) enum Heard {
 /// Sends a request to one run of a gateway.
 ///
 /// # Errors
-/// The connection to the brokers does not work, so nothing is known about the gateway.
+/// The connection to the brokers does not work, so nothing is known about the gateway; or the
+/// answer is unreadable.
 pub(super) async fn ask(
     brokers: &JetStream,
     run: u64,
     request: &Request,
     limit: Duration,
-) -> Result<Heard, StoreError> {
+) -> Result<Reply, StoreError> {
+    let client = brokers.client();
     let text = serde_json::to_vec(request).map_err(failed)?;
     let request = async_nats::Request::new().payload(text.into()).timeout(Some(limit));
-    let subject = subject_of(brokers.name(), run);
-    match brokers.client().send_request(subject, request).await {
-        Ok(message) => serde_json::from_slice(&message.payload).map(Heard::Answer).map_err(failed),
-        Err(error) if error.kind() == RequestErrorKind::NoResponders => Ok(Heard::Gone),
-        Err(error) if error.kind() == RequestErrorKind::TimedOut => Ok(Heard::Silent),
+    // A subscription of its own ends with the request, also without an answer.
+    let request = request.inbox(client.new_inbox());
+    let is_connected = || client.connection_state() == async_nats::connection::State::Connected;
+    match client.send_request(subject_of(brokers.name(), run), request).await {
+        Ok(message) => serde_json::from_slice(&message.payload).map(Reply::Answer).map_err(failed),
+        Err(error) if error.kind() == RequestErrorKind::NoResponders => Ok(Reply::Gone),
+        Err(error) if error.kind() == RequestErrorKind::TimedOut && is_connected() => {
+            Ok(Reply::Silent)
+        }
         Err(error) => Err(failed(error)),
     }
 }
@@ -116,8 +150,9 @@ impl Gateway {
             answer: settings.answer,
             sessions: Mutex::default(),
             admin: OnceLock::new(),
+            is_member: AtomicBool::new(false),
             is_drained: AtomicBool::new(false),
-            released: Notify::new(),
+            wake: Notify::new(),
             tasks: Mutex::default(),
         })
     }
@@ -135,10 +170,10 @@ impl Gateway {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a session, whose store sets `owns_since`.
-    pub(crate) fn add(&self, id: &SessionId, owns_since: &Arc<AtomicU64>) {
-        let session =
-            FleetSession { id: id.clone(), owns_since: Arc::clone(owns_since), released: None };
+    /// Adds a session, whose store sets `owns_since`. An initiator starts disabled.
+    pub(crate) fn add(&self, id: &SessionId, role: Role, owns_since: &Arc<AtomicU64>) {
+        let disabled = (role == Role::Initiator).then_some(Disabled::Standby);
+        let session = FleetSession { id: id.clone(), owns_since: Arc::clone(owns_since), disabled };
         self.lock().insert(id.to_string(), session);
     }
 
@@ -150,15 +185,16 @@ impl Gateway {
         sessions.into_iter().filter_map(with_handle).map(|(handle, one)| (one, handle)).collect()
     }
 
-    fn session(&self, name: &str) -> Option<(FleetSession, SessionHandle)> {
+    /// Returns the session with this name, if the gateway has it.
+    pub(super) fn find(&self, name: &str) -> Option<(FleetSession, SessionHandle)> {
         let session = self.lock().get(name).cloned()?;
         let handle = self.admin.get()?.handle(&session.id)?;
         Some((session, handle))
     }
 
-    pub(super) fn note_released(&self, id: &SessionId, released: Option<Instant>) {
+    pub(super) fn note_disabled(&self, id: &SessionId, disabled: Option<Disabled>) {
         if let Some(session) = self.lock().get_mut(&id.to_string()) {
-            session.released = released;
+            session.disabled = disabled;
         }
     }
 
@@ -166,39 +202,28 @@ impl Gateway {
         self.is_drained.load(Ordering::Acquire)
     }
 
-    /// Returns true if no other gateway may take the session over now.
-    fn uses(&self, session: &FleetSession, handle: &SessionHandle) -> bool {
-        if !session.is_owned() {
-            return false;
-        }
-        match handle.settings().role {
-            Role::Acceptor => is_connected(handle),
-            // An initiator without a connection is about to connect, or was disabled on purpose.
-            Role::Initiator => {
-                is_connected(handle) || session.released.is_none() && !self.is_drained()
-            }
-        }
-    }
-
     /// Checks whether this gateway may take a session over. `owner` is 0 for a new session.
     ///
     /// # Errors
-    /// [`StoreError::InUse`] if the owner uses the session, or if this gateway is drained.
+    /// [`StoreError::InUse`] if the owner keeps the session, or if this gateway is drained or does
+    /// not answer requests. [`StoreError::Own`] if nothing is known about the owner.
     pub(crate) fn may_take(&self, owner: u64, session: &str) -> Result<(), StoreError> {
+        let in_use = |by: String| StoreError::InUse { session: session.into(), by: by.into() };
         if self.is_drained() {
-            let by = format!("{} (drained)", self.name);
-            return Err(StoreError::InUse { session: session.into(), by: by.into() });
+            return Err(in_use(format!("{} (drained)", self.name)));
+        }
+        if !self.is_member.load(Ordering::Acquire) {
+            return Err(in_use(format!("{} (not yet, or no longer, in the fleet)", self.name)));
         }
         if owner == 0 || owner == self.run {
             return Ok(());
         }
-        let request = Request::MayTake { session: session.to_owned() };
-        let heard = ask(&self.brokers, owner, &request, self.answer);
-        match self.brokers.block_on(heard)? {
-            Heard::Answer(Answer::InUse { gateway }) => {
-                Err(StoreError::InUse { session: session.into(), by: gateway.into() })
-            }
-            _ => Ok(()),
+        let request = Request::MayTake { session: session.to_owned(), run: self.run };
+        let reply = ask(&self.brokers, owner, &request, self.answer);
+        match self.brokers.block_on(reply)? {
+            Reply::Answer(Answer::Free) | Reply::Gone | Reply::Silent => Ok(()),
+            Reply::Answer(Answer::InUse { gateway }) => Err(in_use(gateway)),
+            Reply::Answer(other) => Err(wrong(format!("{session}: its gateway answers {other:?}"))),
         }
     }
 
@@ -216,23 +241,45 @@ impl Gateway {
     }
 
     /// Begins to answer requests, and to take initiators over.
-    pub(super) fn begin(self: &Arc<Self>, admin: Admin) {
+    ///
+    /// # Errors
+    /// The gateway does not receive requests.
+    pub(super) fn begin(self: &Arc<Self>, admin: Admin) -> Result<(), StoreError> {
         if self.admin.set(admin).is_err() {
-            return;
+            return Ok(());
         }
         let stream = self.brokers.name();
-        let subjects = [subject_of(stream, self.run), subject_of_all(stream)];
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        for subject in subjects {
-            let gateway = Arc::clone(self);
+        for subject in [subject_of(stream, self.run), subject_of_all(stream)] {
             let client = self.brokers.client().clone();
-            tasks.push(self.brokers.spawn(async move { listen(gateway, client, subject).await }));
+            let requests = self.brokers.block_on(client.subscribe(subject)).map_err(failed)?;
+            let gateway = Arc::clone(self);
+            self.spawn(async move { listen(gateway, client, requests).await });
         }
-        tasks.push(self.brokers.spawn(watch::run(Arc::clone(self))));
+        // A refused subscription is no error of the client, so the gateway asks itself.
+        let request = Request::Initiators { run: self.run };
+        let reply = ask(&self.brokers, self.run, &request, OWN_ANSWER);
+        match self.brokers.block_on(reply)? {
+            Reply::Answer(_) => {}
+            Reply::Gone | Reply::Silent => {
+                return Err(wrong(format!(
+                    "the gateway does not receive requests; allow its user to publish and \
+                     subscribe to FLEET-{stream}.> and _INBOX.>"
+                )));
+            }
+        }
+        self.is_member.store(true, Ordering::Release);
+        self.spawn(watch::run(Arc::clone(self)));
+        Ok(())
     }
 
-    /// Stops answering.
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.push(self.brokers.spawn(task));
+    }
+
+    /// Stops answering, and takes no session over any more.
     pub(super) fn leave(&self) {
+        self.is_member.store(false, Ordering::Release);
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         tasks.drain(..).for_each(|task| task.abort());
     }
@@ -258,52 +305,59 @@ impl Gateway {
 
     async fn answer(self: &Arc<Self>, request: Request) -> Answer {
         match request {
-            Request::MayTake { session } => match self.session(&session) {
-                Some((session, handle)) if self.uses(&session, &handle) => {
+            Request::MayTake { session, run } => match self.find(&session) {
+                Some((session, handle)) if session.is_kept_from(run, &handle) => {
                     Answer::InUse { gateway: self.name.clone() }
                 }
                 _ => Answer::Free,
             },
-            Request::Initiators => {
+            Request::Initiators { run } => {
                 let all = self.sessions().into_iter();
-                let used = all.filter(|(session, handle)| self.uses(session, handle));
-                Answer::Initiators { sessions: used.map(|(one, _)| one.id.to_string()).collect() }
+                let kept = all.filter(|(session, handle)| session.is_kept_from(run, handle));
+                Answer::Initiators { sessions: kept.map(|(one, _)| one.id.to_string()).collect() }
             }
             Request::Status => Answer::Status(self.status()),
-            Request::Drain => {
-                self.is_drained.store(true, Ordering::Release);
-                let all = self.sessions().into_iter();
-                let handles: Vec<_> = all.map(|(_, handle)| handle).collect();
-                handles.iter().for_each(|handle| self.note_released(handle.id(), Some(now())));
-                let outcome = log_out(handles).await;
-                self.tell_released().await;
-                outcome
-            }
+            Request::Drain => self.drain().await,
             Request::Resume => {
                 self.is_drained.store(false, Ordering::Release);
-                watch::take_back(self, Duration::ZERO).await;
-                self.released.notify_one();
+                watch::enable_again(self, Duration::ZERO);
+                self.wake.notify_one();
                 Answer::Done
             }
-            Request::Release { session } => match self.session(&session) {
+            Request::Release { session, to } => match self.find(&session) {
                 Some((session, handle)) if session.is_owned() => {
-                    self.note_released(&session.id, Some(now()));
+                    self.note_disabled(&session.id, Some(Disabled::Released(now(), to)));
                     log_out(vec![handle]).await
                 }
                 _ => Answer::Done,
             },
             Request::Taken { session, place } => {
-                if let Some((session, _)) = self.session(&session) {
+                if let Some((session, _)) = self.find(&session) {
                     session.note_taken(place);
+                    self.wake.notify_one();
                 }
                 Answer::Done
             }
-            Request::Move { session } => watch::take(self, &session).await,
+            Request::Move { session } => watch::move_here(self, &session).await,
             Request::Released => {
-                self.released.notify_one();
+                self.wake.notify_one();
                 Answer::Done
             }
         }
+    }
+
+    /// Logs out all sessions that no operator has disabled.
+    async fn drain(&self) -> Answer {
+        self.is_drained.store(true, Ordering::Release);
+        let is_enabled = |(_, handle): &(_, SessionHandle)| handle.status().enabled;
+        let enabled = self.sessions().into_iter().filter(is_enabled);
+        let handles: Vec<_> = enabled.map(|(_, handle)| handle).collect();
+        for handle in &handles {
+            self.note_disabled(handle.id(), Some(Disabled::Drained));
+        }
+        let outcome = log_out(handles).await;
+        self.tell_released().await;
+        outcome
     }
 
     /// Tells all gateways that sessions were released. If the message is lost, they find out at
@@ -312,11 +366,6 @@ impl Gateway {
         let subject = subject_of_all(self.brokers.name());
         let text = serde_json::to_vec(&Request::Released).unwrap_or_default();
         let _ = self.brokers.client().publish(subject, text.into()).await;
-    }
-
-    /// Returns the session with this name, if the gateway has it.
-    pub(super) fn find(&self, name: &str) -> Option<(FleetSession, SessionHandle)> {
-        self.session(name)
     }
 }
 
@@ -334,7 +383,7 @@ pub(super) fn is_connected(handle: &SessionHandle) -> bool {
 async fn log_out(handles: Vec<SessionHandle>) -> Answer {
     let acting = handles.clone();
     let acted = spawn_blocking(move || {
-        let action = Action::LogOut { text: MOVED.to_owned() };
+        let action = disable();
         let mut outcome = Ok(());
         for handle in acting {
             if let Err(error) = handle.operate(&action) {
@@ -358,29 +407,22 @@ async fn log_out(handles: Vec<SessionHandle>) -> Answer {
     Answer::Done
 }
 
-/// Enables a session.
-pub(super) async fn enable(handle: SessionHandle) {
-    // A failed session is enabled when its store works again, at a later look.
-    let _ = spawn_blocking(move || handle.operate(&Action::LogOn {})).await;
+/// Applies an action in a thread of its own, because it may wait for a session that opens its
+/// store.
+pub(super) fn operate(handle: SessionHandle, action: Action) {
+    drop(spawn_blocking(move || handle.operate(&action)));
 }
 
-/// Disables a session whose owner is another gateway.
-pub(super) async fn disable(handle: SessionHandle) {
-    let action = Action::LogOut { text: MOVED.to_owned() };
-    let _ = spawn_blocking(move || handle.operate(&action)).await;
+/// Returns the action that disables a session.
+pub(super) fn disable() -> Action {
+    Action::LogOut { text: MOVED.to_owned() }
 }
 
-/// Answers the requests at this subject.
-async fn listen(gateway: Arc<Gateway>, client: Client, subject: String) {
-    loop {
-        let Ok(mut requests) = client.subscribe(subject.clone()).await else {
-            tokio::time::sleep(gateway.answer).await;
-            continue;
-        };
-        while let Some(message) = requests.next().await {
-            let (gateway, client) = (Arc::clone(&gateway), client.clone());
-            tokio::spawn(async move { answer(&gateway, &client, message).await });
-        }
+/// Answers the requests of a subscription.
+async fn listen(gateway: Arc<Gateway>, client: Client, mut requests: Subscriber) {
+    while let Some(message) = requests.next().await {
+        let (gateway, client) = (Arc::clone(&gateway), client.clone());
+        tokio::spawn(async move { answer(&gateway, &client, message).await });
     }
 }
 
@@ -389,7 +431,13 @@ async fn answer(gateway: &Arc<Gateway>, client: &Client, message: Message) {
         Ok(request) => gateway.answer(request).await,
         Err(error) => Answer::Failed { why: format!("an unknown request: {error}") },
     };
-    let (Some(to), Ok(text)) = (message.reply, serde_json::to_vec(&answer)) else { return };
-    // The asking gateway hears nothing if this fails, as if this gateway were gone.
+    // Another subject could be that of a session.
+    let Some(to) = message.reply.filter(|to| to.starts_with("_INBOX.")) else { return };
+    let mut text = serde_json::to_vec(&answer).unwrap_or_default();
+    if text.len() > client.server_info().max_payload {
+        let why = "the answer is longer than max_payload of the brokers".to_owned();
+        text = serde_json::to_vec(&Answer::Failed { why }).unwrap_or_default();
+    }
+    // The asking gateway hears nothing if this fails, as if this gateway were silent.
     let _ = client.publish(to, text.into()).await;
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use transfix::{FleetSettings, StoreError};
 
-use super::gateway::{Heard, LOGOUT, ask, subject_of_all};
+use super::gateway::{LOGOUT, Reply, ask, subject_of_all};
 use super::request::{Answer, GatewayStatus, Request};
 use super::wrong;
 use crate::failed;
@@ -61,7 +61,8 @@ impl FleetOperator {
     /// none over until [`FleetOperator::resume`].
     ///
     /// # Errors
-    /// [`StoreError::Own`] if the gateway does not answer, or if a session did not log out.
+    /// [`StoreError::Own`] if the gateway does not answer. Also if a session did not log out; the
+    /// gateway is drained all the same.
     pub fn drain(&self, gateway: &str) -> Result<(), StoreError> {
         self.request(gateway, &Request::Drain)
     }
@@ -78,8 +79,8 @@ impl FleetOperator {
     /// the new gateway at once. An acceptor's counterparty has to connect to the new gateway.
     ///
     /// # Errors
-    /// [`StoreError::Own`] if a gateway does not answer, or if the session did not log out or
-    /// connect.
+    /// [`StoreError::Own`] if the new gateway does not answer, or if the session did not log out
+    /// or connect.
     pub fn move_session(&self, session: &str, gateway: &str) -> Result<(), StoreError> {
         self.request(gateway, &Request::Move { session: session.to_owned() })
     }
@@ -102,11 +103,11 @@ impl FleetOperator {
                 return Err(wrong(format!("the gateway {gateway} does not answer; {others}")));
             }
         };
-        let heard = ask(&self.brokers, run, request, PATIENCE);
-        match self.brokers.block_on(heard)? {
-            Heard::Answer(Answer::Failed { why }) => Err(wrong(why)),
-            Heard::Answer(_) => Ok(()),
-            Heard::Gone | Heard::Silent => {
+        let reply = ask(&self.brokers, run, request, PATIENCE);
+        match self.brokers.block_on(reply)? {
+            Reply::Answer(Answer::Failed { why }) => Err(wrong(why)),
+            Reply::Answer(_) => Ok(()),
+            Reply::Gone | Reply::Silent => {
                 Err(wrong(format!("the gateway {gateway} does not answer any more")))
             }
         }

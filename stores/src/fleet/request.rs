@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub(super) enum Request {
-    /// Another gateway wants this session.
-    MayTake { session: String },
-    /// Another gateway asks which initiators this one uses.
-    Initiators,
+    /// Another run of a gateway wants this session.
+    MayTake { session: String, run: u64 },
+    /// Another run of a gateway asks which initiators it may not take over.
+    Initiators { run: u64 },
     /// An operator asks for the state of the gateway.
     Status,
     /// The gateway logs out its sessions, and takes none over until [`Request::Resume`].
     Drain,
     /// The gateway takes sessions over again.
     Resume,
-    /// The gateway logs this session out, so that another gateway can take it over.
-    Release { session: String },
     /// Another gateway has taken this session over, by the record at this place of the stream.
     Taken { session: String, place: u64 },
+    /// The gateway logs this session out, so that another run of a gateway can take it over.
+    Release { session: String, to: u64 },
     /// The gateway asks the owner to release this session, and takes it over.
     Move { session: String },
     /// Sessions were released: gateways look whether they can take an initiator over.

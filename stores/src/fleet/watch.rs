@@ -5,93 +5,154 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use transfix::{Role, SessionHandle, StoreError};
+use transfix::{Action, Role, SessionHandle, StoreError};
 
-use super::gateway::{Gateway, Heard, LOGOUT, RELEASED, ask, disable, enable, is_connected, now};
+use super::gateway::{
+    Disabled, FleetSession, Gateway, LOGOUT, RELEASED, Reply, ask, disable, is_connected, now,
+    operate,
+};
 use super::request::{Answer, Request};
+use super::wrong;
 use crate::failed;
 
 /// Interval at which an expected change of owner is checked.
-const LOOK: Duration = Duration::from_millis(2);
+const POLL: Duration = Duration::from_millis(2);
 /// Maximum time for this gateway to take a session over that an operator moves to it.
 const TAKING: Duration = Duration::from_secs(20);
 
-/// Looks at all sessions twice in the time that a gateway has for an answer.
+/// Checks all sessions twice in the time that a gateway has for an answer.
 pub(super) async fn run(gateway: Arc<Gateway>) {
     let mut owners = BTreeMap::new();
+    let mut has_failed = false;
     loop {
         if !gateway.is_drained() {
-            take_back(&gateway, RELEASED).await;
-            look(&gateway, &mut owners).await;
+            enable_again(&gateway, RELEASED);
+            let failed = look(&gateway, &mut owners).await;
+            if has_failed && !failed {
+                revive(&gateway);
+            }
+            has_failed = failed;
         }
         let pause = tokio::time::sleep(gateway.answer / 2);
         tokio::select! {
             () = pause => {}
-            () = gateway.released.notified() => {}
+            () = gateway.wake.notified() => {}
         }
     }
 }
 
-/// Uses released sessions again that another gateway has taken over, or that none has taken over
-/// within this time. A session that an operator has disabled stays disabled.
-pub(super) async fn take_back(gateway: &Gateway, least: Duration) {
+/// Enables sessions that the fleet has disabled, and that no other gateway is to have: those that
+/// another gateway has got, or that none has taken within `least`. A session that an operator has
+/// disabled stays disabled.
+pub(super) fn enable_again(gateway: &Gateway, least: Duration) {
     for (session, handle) in gateway.sessions() {
-        let Some(released) = session.released() else { continue };
-        if session.is_owned() && released.elapsed() < least {
-            continue;
+        let is_owned = session.is_owned();
+        match session.disabled {
+            None => continue,
+            Some(Disabled::Released(at, _)) if is_owned && at.elapsed() < least => continue,
+            Some(Disabled::Standby) if !is_owned => continue,
+            Some(_) => {}
         }
-        gateway.note_released(handle.id(), None);
-        // An initiator of another gateway stays disabled.
-        if session.is_owned() || handle.settings().role == Role::Acceptor {
-            enable(handle).await;
+        if is_owned || handle.settings().role == Role::Acceptor {
+            gateway.note_disabled(&session.id, None);
+            operate(handle, Action::LogOn {});
+        } else {
+            gateway.note_disabled(&session.id, Some(Disabled::Standby));
         }
     }
 }
 
-/// Enables the initiators that no gateway uses, and disables those that another gateway has.
-/// `owners` are the owners that are known, by session.
-async fn look(gateway: &Gateway, owners: &mut BTreeMap<String, u64>) {
-    let standby = |(session, handle): &(_, SessionHandle)| {
-        let session: &super::gateway::FleetSession = session;
+/// Restarts sessions whose store has failed, because the brokers answer again.
+fn revive(gateway: &Gateway) {
+    for (_, handle) in gateway.sessions() {
+        if handle.status().store_has_failed {
+            operate(handle, Action::Revive {});
+        }
+    }
+}
+
+/// Enables the initiators that no gateway keeps, and disables those that another gateway has.
+/// `owners` are the owners that are known, by session. Returns true if the brokers have not
+/// answered.
+async fn look(gateway: &Gateway, owners: &mut BTreeMap<String, u64>) -> bool {
+    let is_other = |(session, handle): &(FleetSession, SessionHandle)| {
         handle.settings().role == Role::Initiator && !session.is_owned()
     };
-    let handles: BTreeMap<String, SessionHandle> = gateway
-        .sessions()
-        .into_iter()
-        .filter(standby)
-        .map(|(_, handle)| (handle.id().to_string(), handle))
-        .collect();
-    owners.retain(|session, _| handles.contains_key(session));
-    let mut used = BTreeMap::new();
-    for (session, handle) in &handles {
-        for is_fresh in [false, true] {
-            let owner = match owners.get(session) {
-                Some(owner) if !is_fresh => *owner,
-                // Nothing is known without the brokers, so the session stays as it is.
-                _ => match owner_of(gateway, session).await {
-                    Ok(owner) => owner,
-                    Err(_) => return,
-                },
-            };
-            owners.insert(session.clone(), owner);
-            let of_owner = match used.entry(owner) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(unknown) => match used_by(gateway, owner).await {
-                    Ok(sessions) => unknown.insert(sessions),
-                    Err(_) => return,
-                },
-            };
-            if of_owner.contains(session) {
-                if handle.status().enabled {
-                    disable(handle.clone()).await;
+    let others: Vec<_> = gateway.sessions().into_iter().filter(is_other).collect();
+    let (mut free, mut has_failed) = (Vec::new(), others.is_empty() && probe(gateway).await);
+    let mut known = Kept::default();
+    for (session, handle) in others {
+        match known.keeps(gateway, owners, &session).await {
+            Ok(true) => {
+                // An operator may have enabled it, or this gateway has just lost it.
+                if handle.status().enabled && !session.is_owned() {
+                    gateway.note_disabled(&session.id, Some(Disabled::Standby));
+                    operate(handle, disable());
                 }
-                break;
             }
-            // The owner may have changed since, so it is read again before the session connects.
-            if is_fresh && !handle.status().enabled {
-                enable(handle.clone()).await;
+            Ok(false) if session.disabled == Some(Disabled::Standby) => {
+                free.push((session, handle));
             }
+            Ok(false) => {}
+            // Nothing is known, so the session stays as it is.
+            Err(_) => has_failed = true,
         }
+    }
+    if free.is_empty() {
+        return has_failed;
+    }
+    // Other gateways have seen the same. The first one of them takes the sessions over.
+    let wait = getrandom::u32().unwrap_or(0) % 4;
+    tokio::time::sleep(gateway.answer * wait / 32).await;
+    known = Kept::default();
+    for (session, handle) in free {
+        owners.remove(&session.id.to_string());
+        match known.keeps(gateway, owners, &session).await {
+            Ok(false) => {
+                gateway.note_disabled(&session.id, None);
+                operate(handle, Action::LogOn {});
+            }
+            Ok(true) => {}
+            Err(_) => has_failed = true,
+        }
+    }
+    has_failed
+}
+
+/// Returns true if the brokers do not answer about a session.
+async fn probe(gateway: &Gateway) -> bool {
+    match gateway.sessions().into_iter().next() {
+        Some((session, _)) => owner_of(gateway, &session.id.to_string()).await.is_err(),
+        None => false,
+    }
+}
+
+/// The initiators that other gateways keep, by the run of the gateway.
+#[derive(Default)]
+struct Kept(BTreeMap<u64, BTreeSet<String>>);
+
+impl Kept {
+    /// Returns true if another gateway keeps the session.
+    ///
+    /// # Errors
+    /// The brokers do not answer, or the answer of the gateway is unknown.
+    async fn keeps(
+        &mut self,
+        gateway: &Gateway,
+        owners: &mut BTreeMap<String, u64>,
+        session: &FleetSession,
+    ) -> Result<bool, StoreError> {
+        let name = session.id.to_string();
+        let owner = match owners.get(&name) {
+            Some(owner) => *owner,
+            None => owner_of(gateway, &name).await?,
+        };
+        owners.insert(name.clone(), owner);
+        let of_owner = match self.0.entry(owner) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(kept_by(gateway, owner).await?),
+        };
+        Ok(of_owner.contains(&name))
     }
 }
 
@@ -102,19 +163,21 @@ async fn owner_of(gateway: &Gateway, session: &str) -> Result<u64, StoreError> {
     owner.await.map_err(failed)?
 }
 
-/// Returns the initiators that a gateway uses: none, if the gateway is gone or silent.
-async fn used_by(gateway: &Gateway, owner: u64) -> Result<BTreeSet<String>, StoreError> {
+/// Returns the initiators that a gateway keeps: none, if the gateway is gone or silent.
+async fn kept_by(gateway: &Gateway, owner: u64) -> Result<BTreeSet<String>, StoreError> {
     if owner == 0 || owner == gateway.run {
         return Ok(BTreeSet::new());
     }
-    match ask(&gateway.brokers, owner, &Request::Initiators, gateway.answer).await? {
-        Heard::Answer(Answer::Initiators { sessions }) => Ok(sessions.into_iter().collect()),
-        _ => Ok(BTreeSet::new()),
+    let request = Request::Initiators { run: gateway.run };
+    match ask(&gateway.brokers, owner, &request, gateway.answer).await? {
+        Reply::Answer(Answer::Initiators { sessions }) => Ok(sessions.into_iter().collect()),
+        Reply::Gone | Reply::Silent => Ok(BTreeSet::new()),
+        Reply::Answer(other) => Err(wrong(format!("a gateway answers {other:?}"))),
     }
 }
 
 /// Takes a session over on the request of an operator.
-pub(super) async fn take(gateway: &Arc<Gateway>, name: &str) -> Answer {
+pub(super) async fn move_here(gateway: &Arc<Gateway>, name: &str) -> Answer {
     let failed = |why: String| Answer::Failed { why };
     let Some((session, handle)) = gateway.find(name) else {
         return failed(format!("the gateway {} has no session {name}", gateway.name));
@@ -122,32 +185,31 @@ pub(super) async fn take(gateway: &Arc<Gateway>, name: &str) -> Answer {
     if gateway.is_drained() {
         return failed(format!("the gateway {} is drained", gateway.name));
     }
-    if session.is_owned() {
-        return Answer::Done;
-    }
     let owner = match owner_of(gateway, name).await {
         Ok(owner) => owner,
         Err(error) => return failed(error.to_string()),
     };
     if owner != 0 && owner != gateway.run {
-        let request = Request::Release { session: name.to_owned() };
+        let request = Request::Release { session: name.to_owned(), to: gateway.run };
         match ask(&gateway.brokers, owner, &request, 2 * LOGOUT).await {
-            Ok(Heard::Answer(Answer::Failed { why })) => return failed(why),
-            Ok(_) => {}
+            Ok(Reply::Answer(Answer::Done) | Reply::Gone | Reply::Silent) => {}
+            Ok(Reply::Answer(Answer::Failed { why })) => return failed(why),
+            Ok(Reply::Answer(other)) => return failed(format!("its gateway answers {other:?}")),
             Err(error) => return failed(error.to_string()),
         }
     }
+    gateway.note_disabled(&session.id, None);
+    operate(handle.clone(), Action::LogOn {});
     if handle.settings().role == Role::Acceptor {
         // The counterparty connects again, and this gateway accepts its Logon(A).
         return Answer::Done;
     }
-    enable(handle.clone()).await;
     let until = now() + TAKING;
     while !session.is_owned() || !is_connected(&handle) {
         if now() >= until {
             return failed(format!("{name} has not connected within {TAKING:?}"));
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL).await;
     }
     Answer::Done
 }

@@ -24,8 +24,9 @@ use super::server;
 use super::stream::{Appended, Message, Stream};
 use crate::failed;
 
-/// Codes of JetStream for a subject whose last message is not the expected one.
-const NOT_LAST: [u64; 2] = [10_071, 10_164];
+/// Code of JetStream for a subject whose last message is not the expected one. The code 10164 only
+/// says that another append is under way, perhaps our own.
+const NOT_LAST: u64 = 10_071;
 /// Time limit for one request. A broker that leads the stream and dies is replaced within 9 s.
 pub(super) const PATIENCE: Duration = Duration::from_secs(12);
 /// Time after which a request without an answer is repeated.
@@ -300,7 +301,7 @@ fn appended(answer: &[u8]) -> Result<Appended, StoreError> {
     let answer: Value = serde_json::from_slice(answer).map_err(failed)?;
     if let Some(error) = answer.get("error") {
         let code = error.get("err_code").and_then(Value::as_u64);
-        if code.is_some_and(|code| NOT_LAST.contains(&code)) {
+        if code == Some(NOT_LAST) {
             return Ok(Appended::Refused);
         }
         return Err(refused(error.to_string()));

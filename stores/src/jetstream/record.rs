@@ -38,7 +38,8 @@ pub(super) enum Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) reason: Reason,
-    /// The process that owns the session: a random number, drawn for each open store.
+    /// The process that owns the session: a random number, drawn for each open store, or for each
+    /// run of a gateway of a fleet.
     pub(super) owner: u64,
     pub(super) numbers: Numbers,
     /// The place of the previous record of this session in the stream, or 0 for the first record.

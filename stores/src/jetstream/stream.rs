@@ -19,8 +19,8 @@ pub(super) trait Stream: Send + Sync {
     /// Returns the last message of the subject, as the leader knows it.
     fn last(&self, subject: &str) -> Result<Option<Message>, StoreError>;
 
-    /// Returns the highest place of the subject that any of many replicas, chosen at random,
-    /// reports; 0 if none has a message.
+    /// Returns the highest place of the subject that the sampled replicas report; 0 if none has a
+    /// message.
     fn newest(&self, subject: &str) -> Result<u64, StoreError>;
 
     /// Returns the first message of the subject at this place or behind it, as the leader knows it.

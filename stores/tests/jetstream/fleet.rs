@@ -47,7 +47,7 @@ impl Gateway {
         let (sender, seen) = channel();
         let engine = Engine::builder(&settings).stores(fleet.stores());
         let engine = engine.start(|_| Box::new(Echo(sender.clone()))).unwrap();
-        fleet.begin(&engine);
+        fleet.begin(&engine).unwrap();
         Self { engine, fleet, seen }
     }
 
@@ -146,8 +146,9 @@ pub(super) fn an_initiator_connects_from_one_gateway(server: &Nats, (way, change
     let (sender, seen) = channel();
     let venue = Engine::start(&Settings::of(of_venue), |_| Box::new(Echo(sender.clone()))).unwrap();
     let address = venue.listening()[0].to_string();
-    let gateways =
-        ["a", "b"].map(|name| Gateway::start(server, name, Role::Initiator, "MOVED", &address));
+    let gateways = ["a", "b"]
+        .map(|name| Gateway::start(server, (name, change), Role::Initiator, &them, &address));
+    let name = format!("FIX.4.4:US->{them}");
     wait_for(&seen, "logon");
     let operator = FleetOperator::connect(&fleet_settings(server, "-")).unwrap();
     let is_on = |gateway: &Gateway| gateway.session().is_logged_on();
@@ -164,7 +165,7 @@ pub(super) fn an_initiator_connects_from_one_gateway(server: &Nats, (way, change
     let by_name = |name: &str| &gateways[usize::from(name == "b")];
     order(by_name(first), "1");
 
-    operator.move_session(&session, second).unwrap();
+    operator.move_session(&name, second).unwrap();
     let moved = until("the logon at the other gateway", || is_on(by_name(second)));
     assert_eq!(owner(&operator.gateways().unwrap()), Some(second));
     order(by_name(second), "2");
@@ -174,10 +175,10 @@ pub(super) fn an_initiator_connects_from_one_gateway(server: &Nats, (way, change
     assert_eq!(owner(&operator.gateways().unwrap()), Some(first));
     order(by_name(first), "3");
     println!("logged on {moved:?} after a move, {drained:?} after a drain");
-    let refused = operator.move_session(&session, second).unwrap_err().to_string();
+    let refused = operator.move_session(&name, second).unwrap_err().to_string();
     assert!(refused.contains("is drained"), "{refused}");
     operator.resume(second).unwrap();
-    operator.move_session(&session, second).unwrap();
+    operator.move_session(&name, second).unwrap();
     until("the logon after the resume", || is_on(by_name(second)));
     let refused = operator.drain("c").unwrap_err().to_string();
     assert!(refused.contains("does not answer; these answer: a, b"), "{refused}");

@@ -84,7 +84,7 @@ impl Gateway {
 
     fn stand_by(&mut self, world: &World, at: usize) -> Result<(), StoreError> {
         let open = self.open(world, at)?;
-        let read = open.session.read_last();
+        let read = open.session.read_last(open.session.last);
         if read.is_err() {
             self.stores[at] = None;
             return read;

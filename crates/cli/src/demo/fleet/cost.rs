@@ -181,7 +181,7 @@ fn orders(brokers: &Brokers) -> Result<u64, String> {
     let fleet = Fleet::join(&mut settings).map_err(|error| text(&error))?;
     let gateway = Engine::builder(&settings).stores(fleet.stores()).start(|_| trader(false));
     let gateway = gateway.map_err(|error| text(&error))?;
-    fleet.begin(&gateway);
+    fleet.begin(&gateway).map_err(|error| text(&error))?;
     let address = gateway.listening()[0].to_string();
     let settings =
         Settings { sessions: sessions(Role::Initiator, &address), ..Settings::default() };

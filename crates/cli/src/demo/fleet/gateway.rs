@@ -56,7 +56,7 @@ fn serve(path: &FilePath) -> Result<(), String> {
     };
     let engine = Engine::builder(&settings).stores(fleet.stores()).start(venue);
     let engine = engine.map_err(|error| text(&error))?;
-    fleet.begin(&engine);
+    fleet.begin(&engine).map_err(|error| text(&error))?;
     for address in engine.listening() {
         println!("listening at {address}");
     }

@@ -204,7 +204,8 @@ impl Stage {
     /// Returns the gateway that has the session.
     fn owner(&self) -> Result<usize, String> {
         let gateways = self.operator.gateways().map_err(|error| error.to_string())?;
-        let mut owners = gateways.iter().filter(|one| one.sessions.iter().any(|s| s.is_logged_on));
+        let mut owners =
+            gateways.iter().filter(|one| one.sessions.iter().any(|s| s.is_owner && s.is_logged_on));
         let owner = owners.next().ok_or("no gateway has the session")?;
         let number = owner.gateway.strip_prefix('g').and_then(|number| number.parse().ok());
         number.ok_or_else(|| format!("unknown gateway {}", owner.gateway))
