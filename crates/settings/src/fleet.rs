@@ -10,8 +10,8 @@ use crate::check::host_and_port;
 
 settings_table! {
     /// `[fleet]`: this process is one of several gateways with the same sessions. The sessions are
-    /// in a stream of NATS JetStream, so the loss of a gateway loses no session. The crate `transfix-stores`
-    /// provides fleets; the library alone does not.
+    /// in a stream of NATS JetStream, so the loss of a gateway loses no session. The crate
+    /// `transfix-stores` provides fleets; the library alone does not.
     #[derive(Serialize, PartialEq, Eq)]
     pub struct FleetSettings {
         /// Name of this gateway, different from the names of all other gateways.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::context::CreateStreamErrorKind;
 use async_nats::jetstream::message::StreamMessage;
@@ -43,6 +43,8 @@ const STARTING: Duration = Duration::from_secs(24);
 const DIRECT_GETS: usize = 8;
 /// Time limit for the next answer to these direct gets, once a half is answered.
 const DIRECT_PATIENCE: Duration = Duration::from_secs(1);
+/// Minimum time between two requests to a leader that appends nothing.
+const REPLACE_EVERY: Duration = Duration::from_secs(30);
 /// Maximum number of faulty places for which a leader is asked to step down.
 const PLACES_MAX: usize = 1_024;
 /// Bytes of a message beside its payload: subject and headers.
@@ -57,6 +59,8 @@ pub(super) struct Brokers {
     replicas: usize,
     /// Number of requests to step down, by the place of the record that was missing or wrong.
     asked_to_step_down: Mutex<BTreeMap<u64, usize>>,
+    /// The time at which a leader was asked to step down because it appends nothing.
+    replaced: Mutex<Option<Instant>>,
 }
 
 /// The runtime of the connection. Dropping it waits for nothing, so a task of it may drop it.
@@ -111,7 +115,8 @@ impl Brokers {
         check(&found.cached_info().config, replicas)?;
         let (name, asked_to_step_down) = (stream.to_owned(), Mutex::default());
         let runtime = Background(Some(runtime));
-        Ok(Self { runtime, client, stream: found, name, replicas, asked_to_step_down })
+        let replaced = Mutex::default();
+        Ok(Self { runtime, client, stream: found, name, replicas, asked_to_step_down, replaced })
     }
 
     #[cfg(feature = "fleet")]
@@ -127,6 +132,27 @@ impl Brokers {
     #[cfg(feature = "fleet")]
     pub(super) fn runtime(&self) -> &Runtime {
         self.runtime.get()
+    }
+}
+
+impl Brokers {
+    /// Asks the leader to step down, because it has not appended a record in time. A leader that
+    /// cannot write its files may lead for minutes otherwise.
+    fn replace_leader(&self) {
+        let mut replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+        #[expect(clippy::disallowed_methods, reason = "only the number of elections depends on it")]
+        let now = Instant::now();
+        if replaced.is_none_or(|at| now.duration_since(at) >= REPLACE_EVERY) {
+            *replaced = Some(now);
+            drop(replaced);
+            self.ask_to_step_down();
+        }
+    }
+
+    fn ask_to_step_down(&self) {
+        let subject = format!("$JS.API.STREAM.LEADER.STEPDOWN.{}", self.name);
+        let request = Request::new().timeout(Some(PATIENCE));
+        let _ = self.runtime.block_on(self.client.send_request(subject, request));
     }
 }
 
@@ -163,8 +189,11 @@ impl Stream for Brokers {
                 let answer = answer.await.map_err(failed)?;
                 Ok((appended(&answer.payload)?, is_repeated))
             }
-        }))?;
-        match appended {
+        }));
+        if appended.is_err() {
+            self.replace_leader();
+        }
+        match appended? {
             // The first request may have been carried out, without an answer.
             (Appended::Refused, true) => match self.last(subject)? {
                 Some(last) if last.bytes == bytes => Ok(Appended::At(last.place)),
@@ -268,9 +297,7 @@ impl Stream for Brokers {
             return;
         }
         drop(asked);
-        let subject = format!("$JS.API.STREAM.LEADER.STEPDOWN.{}", self.name);
-        let request = Request::new().timeout(Some(PATIENCE));
-        let _ = self.runtime.block_on(self.client.send_request(subject, request));
+        self.ask_to_step_down();
     }
 }
 
