@@ -5,13 +5,14 @@ use std::fs;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nkeys::KeyPair;
 use serde_json::{Value, json};
-use transfix::{Settings, clock};
+use transfix::{Engine, Settings, clock};
 use transfix_store::{Store, StoreError};
 use transfix_stores::{Fleet, FleetOperator};
 use transfix_testkit::certificates::{Authority, Signed, Valid};
@@ -19,7 +20,7 @@ use transfix_testkit::laws::Patient;
 use transfix_testkit::temp::TempDir;
 
 use crate::server::{free_addresses, run_broker};
-use crate::{LONG, commit, order};
+use crate::{Echo, LONG, commit, order};
 
 /// Maximum time until a wrong access is refused. The client gives the broker 5 s.
 const LIMIT: Duration = Duration::from_secs(7);
@@ -101,6 +102,11 @@ impl Broker {
         let mut next = None;
         for _ in 0..2 {
             let fleet = Fleet::join(&mut settings).unwrap();
+            let engine = Engine::builder(&settings).stores(fleet.stores());
+            let engine = engine.start(|_| Box::new(Echo(channel().0))).unwrap();
+            fleet.begin(&engine).unwrap();
+            let operator = FleetOperator::connect(settings.fleet.as_ref().unwrap()).unwrap();
+            assert!(operator.gateways().unwrap().iter().any(|one| one.gateway == "a"), "{access}");
             let store = fleet.stores()(&settings.sessions[0], 1).unwrap();
             let mut store = Patient(store.unwrap());
             store.refresh().unwrap();
@@ -110,9 +116,8 @@ impl Broker {
             commit(&mut store).unwrap();
             assert!((1..=seq).all(|seq| store.outbound(seq).unwrap().is_some()), "{access}");
             next = Some(seq + 1);
+            engine.stop(LONG);
         }
-        let operator = FleetOperator::connect(settings.fleet.as_ref().unwrap()).unwrap();
-        assert_eq!(operator.gateways().unwrap().len(), 0, "no gateway has begun to answer");
     }
 
     /// Checks that a gateway and an operator are refused at once with these words.
@@ -169,15 +174,28 @@ fn a_user_needs_jetstream() {
     let user = "user: desk, password: sesame";
     let broker = Broker::start(&format!("accounts {{ FIX: {{ users: [ {{ {user} }} ] }} }}"));
     broker.refuses(access, &["JetStream not enabled for account"]);
-    let may_publish = |subjects: &str| {
-        let permissions = format!("{{ publish: [ {subjects} ], subscribe: '_INBOX.>' }}");
+    let may = |publish: &str, subscribe: &str| {
+        let permissions = format!("{{ publish: [ {publish} ], subscribe: [ {subscribe} ] }}");
         let user = format!("{{ {user}, permissions: {permissions} }}");
         Broker::start(&format!("authorization {{ users: [ {user} ] }}"))
     };
-    may_publish("'FIX.>', 'FLEET-FIX.>', '$JS.API.>'").serves(access);
-    let broker = may_publish("'FIX.>'");
+    let publish = "'FIX.>', 'FLEET-FIX.>', '$JS.API.>', '_INBOX.>'";
+    may(publish, "'FLEET-FIX.>', '_INBOX.>'").serves(access);
+    let broker = may("'FIX.>'", "'FLEET-FIX.>', '_INBOX.>'");
     let refused = Fleet::join(&mut broker.settings(access)).unwrap_err().to_string();
     assert!(refused.contains("lacks the permission to publish to $JS.API.>"), "{refused}");
+    // A gateway that hears no question would lose its sessions again and again.
+    let broker = may(publish, "'_INBOX.>'");
+    let mut settings = broker.settings(access);
+    let fleet = Fleet::join(&mut settings).unwrap();
+    let engine = Engine::builder(&settings).stores(fleet.stores());
+    let engine = engine.start(|_| Box::new(Echo(channel().0))).unwrap();
+    let refused = fleet.begin(&engine).unwrap_err().to_string();
+    assert!(refused.contains("subscribe to FLEET-FIX.>"), "{refused}");
+    let store = fleet.stores()(&settings.sessions[0], 1).unwrap();
+    let refused = Patient(store.unwrap()).refresh().unwrap_err();
+    assert!(matches!(refused, StoreError::InUse { .. }), "{refused}");
+    engine.stop(LONG);
 }
 
 #[test]

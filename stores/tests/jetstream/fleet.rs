@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use transfix::{
-    Disconnect, Engine, FleetSettings, Mode, Role, SessionHandle, Settings, clock, tag,
+    Action, Disconnect, Engine, FleetSettings, Mode, Role, SessionHandle, Settings, clock, tag,
 };
 use transfix_stores::{Fleet, FleetOperator, GatewayStatus};
 use transfix_testkit::temp::TempDir;
@@ -180,6 +180,16 @@ pub(super) fn an_initiator_connects_from_one_gateway(server: &Nats, (way, change
     operator.resume(second).unwrap();
     operator.move_session(&name, second).unwrap();
     until("the logon after the resume", || is_on(by_name(second)));
+    // An operator's logout outlives a drain.
+    let session = by_name(second).session();
+    session.operate(&Action::LogOut { text: String::new() }).unwrap();
+    until("the logout", || !session.is_logged_on());
+    operator.drain(second).unwrap();
+    operator.resume(second).unwrap();
+    assert_eq!(owner(&operator.gateways().unwrap()), Some(second));
+    assert!(!session.status().enabled && !is_on(by_name(first)));
+    session.operate(&Action::LogOn {}).unwrap();
+    until("the logon", || session.is_logged_on());
     let refused = operator.drain("c").unwrap_err().to_string();
     assert!(refused.contains("does not answer; these answer: a, b"), "{refused}");
 
