@@ -6,7 +6,7 @@ mod cost;
 mod counterparty;
 mod fault;
 mod gateway;
-mod path;
+mod relay;
 mod stage;
 
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use clap::value_parser;
 use comfy_table::{Table, presets};
 
 use brokers::Brokers;
-use counterparty::{Faults, HEART_BT_INT};
+use counterparty::{HEART_BT_INT, Violations};
 use fault::Fault;
 use stage::Stage;
 
@@ -35,7 +35,7 @@ https://github.com/nats-io/nats-server/releases, or
 Orders are sent all the time. The recovery time is the longest time without an answer to an order.
 Exit code: 0 all checks succeeded, 1 a check failed or nats-server is missing, 2 wrong usage.")]
 pub(crate) struct Args {
-    /// Faults to try, separated by commas.
+    /// Violations to try, separated by commas.
     #[arg(long, value_name = "FAULT", value_delimiter = ',', default_value = "gateway-killed")]
     fault: Vec<Fault>,
     /// Number of trials of each fault.
@@ -101,7 +101,7 @@ struct Row {
     fault: Fault,
     recoveries: Vec<Duration>,
     orders: u64,
-    faults: Faults,
+    violations: Violations,
 }
 
 fn show(args: &Args) -> Result<bool, String> {
@@ -124,13 +124,13 @@ fn show(args: &Args) -> Result<bool, String> {
         println!("{}: {}", fault.name(), fault.about());
         let row = in_folder(&fault.name(), |dir| trials(args, fault, dir));
         let row = row.map_err(|why| format!("{}: {why}", fault.name()))?;
-        println!("{}", told(&row));
+        println!("{}", summary(&row));
         rows.push(row);
     }
     if rows.len() > 1 {
         println!("{}", table(&rows));
     }
-    Ok(rows.iter().all(|row| row.faults == Faults::default()))
+    Ok(rows.iter().all(|row| row.violations == Violations::default()))
 }
 
 /// Calls `act` with a new folder, which is kept only if `act` fails.
@@ -156,13 +156,13 @@ fn trials(args: &Args, fault: Fault, dir: &Path) -> Result<Row, String> {
     }
     let mut recoveries = Vec::new();
     for trial in 1..=args.trials {
-        let recovery = stage.suffer(fault, Duration::from_secs(args.pause))?;
+        let recovery = stage.inject(fault, Duration::from_secs(args.pause))?;
         println!("  trial {trial}: {} ms without an answer", recovery.as_millis());
         recoveries.push(recovery);
     }
-    let (orders, faults) = stage.finish()?;
+    let (orders, violations) = stage.finish()?;
     recoveries.sort();
-    Ok(Row { fault, recoveries, orders, faults })
+    Ok(Row { fault, recoveries, orders, violations })
 }
 
 /// Returns the value that this part of the sorted values does not exceed.
@@ -171,8 +171,8 @@ fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     sorted[at.min(sorted.len() - 1)]
 }
 
-fn told(row: &Row) -> String {
-    let Faults { lost, doubled, reused } = row.faults;
+fn summary(row: &Row) -> String {
+    let Violations { lost, doubled, reused } = row.violations;
     let [p50, p99] = [50, 99].map(|percent| percentile(&row.recoveries, percent).as_millis());
     format!(
         "  {} orders: p50 {p50} ms, p99 {p99} ms without an answer\n  \
@@ -187,7 +187,7 @@ fn table(rows: &[Row]) -> String {
     let header = ["fault", "trials", "p50 ms", "p99 ms", "orders", "lost", "doubled", "reused"];
     table.load_style(presets::NOTHING).set_header(header);
     for row in rows {
-        let Faults { lost, doubled, reused } = row.faults;
+        let Violations { lost, doubled, reused } = row.violations;
         let [p50, p99] = [50, 99].map(|percent| percentile(&row.recoveries, percent).as_millis());
         let numbers = [p50, p99, u128::from(row.orders), lost as u128];
         let counts = [doubled as u128, reused as u128];

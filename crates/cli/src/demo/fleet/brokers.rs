@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path as FilePath, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn free_addresses() -> std::io::Result<[String; COUNT]> {
 }
 
 impl Brokers {
-    pub(super) fn start(program: &FilePath, dir: &FilePath) -> Result<Self, String> {
+    pub(super) fn start(program: &Path, dir: &Path) -> Result<Self, String> {
         let addresses = || free_addresses().map_err(|error| format!("no free port: {error}"));
         let (clients, routes) = (addresses()?, addresses()?);
         let all = routes.each_ref().map(|route| format!("\"nats://{route}\"")).join(", ");

@@ -1,7 +1,7 @@
 //! The counterparty of the demo: sends orders all the time, and records each answer.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path as FilePath;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -30,15 +30,15 @@ pub(super) struct Answers {
     /// The orders that have an answer.
     answered: BTreeSet<u64>,
     /// Contradictions, such as a second answer to an order.
-    pub(super) faults: Faults,
+    pub(super) violations: Violations,
     /// The time of the last answer, and the longest time without one since the last question.
     last_ns: u64,
     longest_ns: u64,
 }
 
-/// Faults that must never happen.
+/// Violations that must never happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Faults {
+pub(super) struct Violations {
     /// Answers that the counterparty has received, and that the stream does not have.
     pub(super) lost: usize,
     /// Orders with two answers.
@@ -66,11 +66,11 @@ impl Application for Client {
         answers.longest_ns = answers.longest_ns.max(now_ns.saturating_sub(answers.last_ns));
         answers.last_ns = now_ns;
         if !answers.answered.insert(order) {
-            answers.faults.doubled += 1;
+            answers.violations.doubled += 1;
         }
         let earlier = answers.reports.insert(seq, (order, exec_id.clone()));
         if earlier.is_some_and(|earlier| earlier != (order, exec_id)) {
-            answers.faults.reused += 1;
+            answers.violations.reused += 1;
         }
         self.count.store(answers.answered.len() as u64, Ordering::Release);
         Ok(())
@@ -94,7 +94,7 @@ pub(super) struct Counterparty {
 
 impl Counterparty {
     /// Connects to one of the addresses, and sends orders until the end.
-    pub(super) fn start(addresses: &[String], dir: &FilePath) -> Result<Self, String> {
+    pub(super) fn start(addresses: &[String], dir: &Path) -> Result<Self, String> {
         let (first, others) = addresses.split_first().ok_or("no address")?;
         let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
         let mut session = SessionSettings::new(Role::Initiator, &id, first);

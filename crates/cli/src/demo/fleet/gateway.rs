@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path as FilePath, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ impl Application for Venue {
 }
 
 /// Runs a gateway until its standard input ends.
-pub(super) fn run(path: &FilePath) -> ExitCode {
+pub(super) fn run(path: &Path) -> ExitCode {
     match serve(path) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
@@ -46,7 +46,7 @@ pub(super) fn run(path: &FilePath) -> ExitCode {
     }
 }
 
-fn serve(path: &FilePath) -> Result<(), String> {
+fn serve(path: &Path) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let mut settings = Settings::load(path).map_err(|error| text(&error))?;
     let fleet = Fleet::join(&mut settings).map_err(|error| text(&error))?;
@@ -74,7 +74,7 @@ pub(super) struct Gateway {
 
 impl Gateway {
     /// Starts a gateway, and waits until it listens.
-    pub(super) fn start(settings: &FilePath) -> Result<Self, String> {
+    pub(super) fn start(settings: &Path) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = Command::new(program);
         command.args(["--verbose", "demo", "fleet-gateway"]).arg(settings);

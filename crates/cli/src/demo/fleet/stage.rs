@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path as FilePath, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use transfix::clock::monotonic_ns;
@@ -13,10 +13,10 @@ use transfix_store::{Kind, Store, StoreError};
 use transfix_stores::{ConnectOptions, FleetOperator, JetStream, JetStreamStore};
 
 use super::brokers::{Brokers, COUNT, STREAM};
-use super::counterparty::{Answers, Counterparty, Faults, nanos};
+use super::counterparty::{Answers, Counterparty, Violations, nanos};
 use super::fault::Fault;
 use super::gateway::Gateway;
-use super::path::{Path, Way};
+use super::relay::{Direction, Relay};
 
 /// Maximum time for the orders to be answered again.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -32,35 +32,35 @@ pub(super) struct Stage {
     gateways: Vec<Gateway>,
     brokers: Brokers,
     /// The networks from each gateway to each NATS server.
-    to_brokers: Vec<Vec<Path>>,
+    to_brokers: Vec<Vec<Relay>>,
     /// The networks from the counterparty to each gateway.
-    to_gateways: Vec<Path>,
+    to_gateways: Vec<Relay>,
     operator: FleetOperator,
 }
 
 impl Stage {
-    pub(super) fn start(nats_server: &FilePath, dir: &FilePath) -> Result<Self, String> {
+    pub(super) fn start(nats_server: &Path, dir: &Path) -> Result<Self, String> {
         let brokers = Brokers::start(nats_server, dir)?;
         let text = |error: std::io::Error| error.to_string();
         let (mut to_brokers, mut to_gateways, mut gateways) = (Vec::new(), Vec::new(), Vec::new());
         let operator = connect(&brokers)?;
         for n in 0..COUNT {
-            let paths = brokers.addresses().iter().map(|address| Path::to(address));
+            let paths = brokers.addresses().iter().map(|address| Relay::to(address));
             let paths = paths.collect::<Result<Vec<_>, _>>().map_err(text)?;
             let gateway = Gateway::start(&write_settings(dir, n, &paths)?)?;
-            to_gateways.push(Path::to(&gateway.address).map_err(text)?);
+            to_gateways.push(Relay::to(&gateway.address).map_err(text)?);
             to_brokers.push(paths);
             gateways.push(gateway);
         }
         brokers.settle()?;
-        let addresses: Vec<_> = to_gateways.iter().map(Path::address).collect();
+        let addresses: Vec<_> = to_gateways.iter().map(Relay::address).collect();
         let counterparty = Counterparty::start(&addresses, dir)?;
         Ok(Self { counterparty, gateways, brokers, to_brokers, to_gateways, operator })
     }
 
     /// Causes a fault, ends it, and waits until the fleet is whole again. Returns the longest time
     /// without an answer.
-    pub(super) fn suffer(&mut self, fault: Fault, pause: Duration) -> Result<Duration, String> {
+    pub(super) fn inject(&mut self, fault: Fault, pause: Duration) -> Result<Duration, String> {
         self.brokers.settle()?;
         self.wait_for_answers(STEADY)?;
         let (owner, leader) = (self.owner()?, self.leader()?);
@@ -80,10 +80,10 @@ impl Stage {
                 self.gateways[owner].kill();
                 self.brokers.kill(leader);
             }
-            Fault::CutToBrokers => self.cut_brokers(owner, Way::Out, true),
-            Fault::CutFromBrokers => self.cut_brokers(owner, Way::In, true),
-            Fault::CutFromCounterparty => self.to_gateways[owner].cut(Way::Out, true),
-            Fault::CutToCounterparty => self.to_gateways[owner].cut(Way::In, true),
+            Fault::CutToBrokers => self.cut_brokers(owner, Direction::Out, true),
+            Fault::CutFromBrokers => self.cut_brokers(owner, Direction::In, true),
+            Fault::CutFromCounterparty => self.to_gateways[owner].cut(Direction::Out, true),
+            Fault::CutToCounterparty => self.to_gateways[owner].cut(Direction::In, true),
             Fault::AllKilled => {
                 self.gateways.iter_mut().for_each(Gateway::kill);
                 (0..COUNT).for_each(|n| self.brokers.kill(n));
@@ -132,19 +132,19 @@ impl Stage {
                 self.restart_gateway(owner)
             }
             Fault::CutToBrokers => {
-                self.cut_brokers(owner, Way::Out, false);
+                self.cut_brokers(owner, Direction::Out, false);
                 Ok(())
             }
             Fault::CutFromBrokers => {
-                self.cut_brokers(owner, Way::In, false);
+                self.cut_brokers(owner, Direction::In, false);
                 Ok(())
             }
             Fault::CutFromCounterparty => {
-                self.to_gateways[owner].cut(Way::Out, false);
+                self.to_gateways[owner].cut(Direction::Out, false);
                 Ok(())
             }
             Fault::CutToCounterparty => {
-                self.to_gateways[owner].cut(Way::In, false);
+                self.to_gateways[owner].cut(Direction::In, false);
                 Ok(())
             }
             Fault::DiskFull => {
@@ -168,7 +168,7 @@ impl Stage {
         Ok(())
     }
 
-    fn cut_brokers(&self, gateway: usize, way: Way, is_cut: bool) {
+    fn cut_brokers(&self, gateway: usize, way: Direction, is_cut: bool) {
         self.to_brokers[gateway].iter().for_each(|path| path.cut(way, is_cut));
     }
 
@@ -223,7 +223,7 @@ impl Stage {
     }
 
     /// Ends the orders, and compares the answers with the stream. Returns the number of orders.
-    pub(super) fn finish(mut self) -> Result<(u64, Faults), String> {
+    pub(super) fn finish(mut self) -> Result<(u64, Violations), String> {
         let orders = self.counterparty.finish_orders(PATIENCE)?;
         let (answers, next_in) = self.counterparty.stop();
         let stored = stored_reports(&self.brokers)?;
@@ -233,18 +233,18 @@ impl Stage {
 
 /// Compares the answers with the reports of the stream, by MsgSeqNum(34). `next_in` is the next
 /// number that the counterparty expects.
-fn compare(answers: &Answers, stored: &BTreeMap<u64, (u64, String)>, next_in: u64) -> Faults {
-    let mut faults = answers.faults;
+fn compare(answers: &Answers, stored: &BTreeMap<u64, (u64, String)>, next_in: u64) -> Violations {
+    let mut violations = answers.violations;
     for (seq, report) in &answers.reports {
         match stored.get(seq) {
             Some(same) if same == report => {}
-            Some(_) => faults.reused += 1,
-            None => faults.lost += 1,
+            Some(_) => violations.reused += 1,
+            None => violations.lost += 1,
         }
     }
     let missing = stored.range(..next_in).filter(|(seq, _)| !answers.reports.contains_key(seq));
-    faults.lost += missing.count();
-    faults
+    violations.lost += missing.count();
+    violations
 }
 
 /// Reads all reports of the session: ClOrdID(11) and ExecID(17), by MsgSeqNum(34).
@@ -294,7 +294,7 @@ pub(super) fn connect(brokers: &Brokers) -> Result<FleetOperator, String> {
 }
 
 /// Writes the settings file of a gateway, and returns its path.
-fn write_settings(dir: &FilePath, n: usize, brokers: &[Path]) -> Result<PathBuf, String> {
+fn write_settings(dir: &Path, n: usize, brokers: &[Relay]) -> Result<PathBuf, String> {
     let brokers: Vec<_> = brokers.iter().map(|path| format!("{:?}", path.address())).collect();
     let settings = format!(
         "[fleet]\ngateway = \"g{n}\"\nbrokers = [{}]\nstream = \"{STREAM}\"\n\n[[session]]\n\

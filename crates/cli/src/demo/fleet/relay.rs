@@ -10,7 +10,7 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Forwards connections to one address.
-pub(super) struct Path {
+pub(super) struct Relay {
     address: SocketAddr,
     state: Arc<State>,
 }
@@ -24,18 +24,18 @@ struct State {
 
 /// A direction of a path, as the program at its beginning sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Direction {
     Out,
     In,
 }
 
-impl Path {
+impl Relay {
     pub(super) fn to(to: &str) -> std::io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         let state = Arc::new(State { to: Mutex::new(to.to_owned()), ..State::default() });
         let shared = Arc::clone(&state);
-        std::thread::Builder::new().name("path".to_owned()).spawn(move || {
+        std::thread::Builder::new().name("relay".to_owned()).spawn(move || {
             for from in listener.incoming().flatten() {
                 let to = shared.to.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 let there = to.to_socket_addrs().ok().and_then(|mut all| all.next());
@@ -59,18 +59,18 @@ impl Path {
 
     /// Holds the bytes of one direction back, or passes them again, as a network does that loses
     /// packets for a while.
-    pub(super) fn cut(&self, way: Way, is_cut: bool) {
+    pub(super) fn cut(&self, way: Direction, is_cut: bool) {
         self.state.is_cut[way as usize].store(is_cut, Ordering::Release);
     }
 }
 
 /// Forwards a connection in two threads until it ends.
 fn forward(from: &TcpStream, to: &TcpStream, state: &Arc<State>) -> std::io::Result<()> {
-    for (way, source, target) in [(Way::Out, from, to), (Way::In, to, from)] {
+    for (way, source, target) in [(Direction::Out, from, to), (Direction::In, to, from)] {
         let (mut source, mut target) = (source.try_clone()?, target.try_clone()?);
         target.set_nodelay(true)?;
         let state = Arc::clone(state);
-        std::thread::Builder::new().name("path-way".to_owned()).spawn(move || {
+        std::thread::Builder::new().name("relay-way".to_owned()).spawn(move || {
             let mut buffer = [0; 16 << 10];
             while let Ok(n @ 1..) = source.read(&mut buffer) {
                 while state.is_cut[way as usize].load(Ordering::Acquire) {
