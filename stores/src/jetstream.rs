@@ -30,7 +30,7 @@ use crate::batch::{Batch, Direction, Kept};
 use crate::database::{DatabaseStore, Server, Taking, Written};
 #[cfg(feature = "fleet")]
 use crate::fleet::Gateway;
-use brokers::{Brokers, refused};
+use brokers::{Brokers, IfMissing, refused};
 use record::{Changes, HERE, Head, Reason, Stored};
 use stream::{Appended, Message, Stream};
 
@@ -69,21 +69,45 @@ pub type JetStreamStore = DatabaseStore<Session>;
 pub struct JetStream(Arc<Brokers>);
 
 impl JetStream {
-    /// Connects to brokers, such as `n1:4222,n2:4222,n3:4222`, and opens the stream. A missing
-    /// stream is created with this number of replicas. `options` has TLS, user, NKEY or
-    /// credentials.
+    /// Connects to brokers, such as `n1:4222,n2:4222,n3:4222`, and opens the stream, which has this
+    /// number of replicas. `options` has TLS, user, NKEY or credentials.
     ///
     /// # Errors
-    /// [`StoreError::Own`] if no broker answers, or if a broker is older than version 2.12 or
-    /// reports that it does not sync every write. Also if the stream has settings with which it
-    /// could lose messages: the number of replicas, storage, retention, limits.
+    /// [`StoreError::Own`] if no broker answers, if a broker is older than version 2.12 or reports
+    /// that it does not sync every write, or if the stream does not exist. Also if the stream has
+    /// settings with which it could lose messages: the number of replicas, storage, retention,
+    /// limits.
     pub fn connect(
         brokers: &str,
         stream: &str,
         options: ConnectOptions,
         replicas: usize,
     ) -> Result<Self, StoreError> {
-        Brokers::connect(brokers, stream, options, replicas).map(|brokers| Self(Arc::new(brokers)))
+        Self::open(brokers, stream, options, (replicas, IfMissing::Refuse))
+    }
+
+    /// As [`JetStream::connect`], and creates the stream if it does not exist. Call this method
+    /// once, before the first session: brokers that have lost a stream must not begin an empty one.
+    ///
+    /// # Errors
+    /// As [`JetStream::connect`].
+    pub fn create(
+        brokers: &str,
+        stream: &str,
+        options: ConnectOptions,
+        replicas: usize,
+    ) -> Result<Self, StoreError> {
+        Self::open(brokers, stream, options, (replicas, IfMissing::Create))
+    }
+
+    fn open(
+        brokers: &str,
+        stream: &str,
+        options: ConnectOptions,
+        (replicas, if_missing): (usize, IfMissing),
+    ) -> Result<Self, StoreError> {
+        let brokers = Brokers::connect(brokers, stream, options, (replicas, if_missing))?;
+        Ok(Self(Arc::new(brokers)))
     }
 
     fn stream(&self) -> Arc<dyn Stream> {

@@ -14,6 +14,7 @@ use crate::input::{answered, failed};
 /// Show the gateways of a fleet, and move sessions between them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  transfix fleet create gateway.toml                     once, before the first gateway
   transfix fleet status gateway.toml
   transfix fleet drain gateway.toml gw1                  before maintenance of gw1
   transfix fleet resume gateway.toml gw1
@@ -30,7 +31,13 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Show all gateways that answer, and the sessions of each.
+    /// Create the stream with the sessions, once, before the first gateway starts.
+    Create {
+        /// Settings file with a section [fleet].
+        settings: PathBuf,
+    },
+    /// Show the gateways that answer, and the owner of each session. IN and OUT are the next
+    /// MsgSeqNum(34) of both directions.
     Status {
         /// Settings file with a section [fleet].
         settings: PathBuf,
@@ -66,7 +73,8 @@ enum Verb {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let (Verb::Status { settings: path, .. }
+    let (Verb::Create { settings: path }
+    | Verb::Status { settings: path, .. }
     | Verb::Drain { settings: path, .. }
     | Verb::Resume { settings: path, .. }
     | Verb::Move { settings: path, .. }) = &args.verb;
@@ -77,7 +85,11 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     let Some(fleet) = &settings.fleet else {
         return failed(&format!("{} has no section [fleet]", path.display()));
     };
-    match FleetOperator::connect(fleet).and_then(|operator| act(&args.verb, &operator)) {
+    let operator = match args.verb {
+        Verb::Create { .. } => FleetOperator::create(fleet),
+        _ => FleetOperator::connect(fleet),
+    };
+    match operator.and_then(|operator| act(&args.verb, &operator)) {
         Ok(text) => answered(&text),
         Err(error) => {
             eprintln!("transfix fleet: {error}");
@@ -88,6 +100,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 fn act(verb: &Verb, operator: &FleetOperator) -> Result<String, StoreError> {
     match verb {
+        Verb::Create { .. } => Ok("the stream is ready\n".to_owned()),
         Verb::Status { session, .. } => {
             let gateways = operator.gateways()?;
             if gateways.is_empty() {
@@ -120,7 +133,7 @@ pub(crate) fn shown(gateways: &[GatewayStatus], part: &str) -> String {
         let drained = if gateway.is_drained { ", drained" } else { "" };
         let (name, all) = (&gateway.gateway, gateway.sessions.len());
         // Errors are ignored, because writing to a `String` cannot fail.
-        let _ = writeln!(text, "{name}: has {owned} of {all} sessions{drained}");
+        let _ = writeln!(text, "{name}: owns {owned} of {all} sessions{drained}");
     }
     let mut rows = Vec::new();
     for gateway in gateways {

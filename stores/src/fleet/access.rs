@@ -18,14 +18,25 @@ use crate::jetstream::{ConnectOptions, JetStream};
 
 /// Connects to the brokers and the stream of these settings. Each broker has 5 s to answer.
 pub(super) fn connect(settings: &FleetSettings) -> Result<JetStream, StoreError> {
+    open(settings, JetStream::connect)
+}
+
+/// As [`connect`], and creates a missing stream.
+pub(super) fn create(settings: &FleetSettings) -> Result<JetStream, StoreError> {
+    open(settings, JetStream::create)
+}
+
+fn open(
+    settings: &FleetSettings,
+    open: fn(&str, &str, ConnectOptions, usize) -> Result<JetStream, StoreError>,
+) -> Result<JetStream, StoreError> {
     let brokers = settings.brokers.join(",");
     let options = options(settings)?;
-    JetStream::connect(&brokers, &settings.stream, options, settings.replicas as usize).map_err(
-        |error| {
-            let why = of_tls(&error).map_or_else(|| error.to_string(), str::to_owned);
-            wrong(format!("brokers {brokers}{}: {why}", shown(settings)))
-        },
-    )
+    let opened = open(&brokers, &settings.stream, options, settings.replicas as usize);
+    opened.map_err(|error| {
+        let why = of_tls(&error).map_or_else(|| error.to_string(), str::to_owned);
+        wrong(format!("brokers {brokers}{}: {why}", shown(settings)))
+    })
 }
 
 /// Returns the words for a common error of TLS.

@@ -30,6 +30,15 @@ impl FleetOperator {
         Ok(Self { brokers: super::connect(settings)?, answer: settings.answer })
     }
 
+    /// As [`FleetOperator::connect`], and creates the stream if it does not exist: once, before the
+    /// first gateway starts.
+    ///
+    /// # Errors
+    /// As [`Fleet::join`](super::Fleet::join).
+    pub fn create(settings: &FleetSettings) -> Result<Self, StoreError> {
+        Ok(Self { brokers: super::access::create(settings)?, answer: settings.answer })
+    }
+
     /// Returns the gateways that answer in time, by name.
     ///
     /// # Errors

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream::context::CreateStreamErrorKind;
+use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{
     self, Config, DirectGetErrorKind, DiscardPolicy, LastRawMessageErrorKind, RawMessageError,
     RetentionPolicy, StorageType,
 };
-use async_nats::jetstream::{self, Context};
+use async_nats::jetstream::{self, Context, ErrorCode};
 use async_nats::{Client, ConnectOptions, HeaderMap, Request, header};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -49,6 +49,14 @@ const REPLACE_EVERY: Duration = Duration::from_secs(30);
 const PLACES_MAX: usize = 1_024;
 /// Bytes of a message beside its payload: subject and headers.
 const OVERHEAD: usize = 1 << 10;
+
+/// The reaction to a missing stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IfMissing {
+    Create,
+    /// Brokers that have lost a stream must not begin an empty one, in which all numbers are 1.
+    Refuse,
+}
 
 /// A stream of JetStream with the sessions of a fleet.
 pub(super) struct Brokers {
@@ -92,7 +100,7 @@ impl Brokers {
         urls: &str,
         stream: &str,
         options: ConnectOptions,
-        replicas: usize,
+        (replicas, if_missing): (usize, IfMissing),
     ) -> Result<Self, StoreError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -108,7 +116,7 @@ impl Brokers {
             server::check_version(&own.server_name, &own.version)?;
             let mut context = jetstream::new(client.clone());
             context.set_timeout(TRY);
-            let found = find_or_create(&context, stream, replicas).await?;
+            let found = open(&context, stream, (replicas, if_missing)).await?;
             server::check_reports(&client, &found).await?;
             Ok::<_, StoreError>((client, found))
         })?;
@@ -346,10 +354,10 @@ fn found(answer: Result<StreamMessage, RawMessageError>) -> Result<Option<Messag
     }
 }
 
-async fn find_or_create(
+async fn open(
     context: &Context,
     name: &str,
-    replicas: usize,
+    (replicas, if_missing): (usize, IfMissing),
 ) -> Result<stream::Stream, StoreError> {
     let config = Config {
         name: name.to_owned(),
@@ -362,26 +370,36 @@ async fn find_or_create(
     };
     let until = tokio::time::Instant::now() + STARTING;
     loop {
-        let error = match context.get_or_create_stream(config.clone()).await {
+        let missing = match context.get_stream(name).await {
             Ok(found) => return Ok(found),
-            Err(error) => error,
+            Err(error) => match error.kind() {
+                GetStreamErrorKind::JetStream(error) => match error.error_code() {
+                    ErrorCode::STREAM_NOT_FOUND => true,
+                    ErrorCode::CLUSTER_NOT_AVAILABLE => false,
+                    _ => return Err(failed(error)),
+                },
+                GetStreamErrorKind::Request => false,
+                _ => return Err(failed(error)),
+            },
         };
-        let is_late = tokio::time::Instant::now() >= until;
-        match error.kind() {
-            CreateStreamErrorKind::TimedOut if is_late => {
-                return Err(refused(
-                    "no answer about the stream: a majority of the brokers is missing, or the \
-                     user lacks the permission to publish to $JS.API.> or to subscribe to _INBOX.>"
-                        .to_owned(),
-                ));
-            }
-            CreateStreamErrorKind::JetStreamUnavailable | CreateStreamErrorKind::TimedOut
-                if !is_late =>
-            {
-                tokio::time::sleep(PAUSE).await;
-            }
-            _ => return Err(failed(error)),
+        if missing && if_missing == IfMissing::Refuse {
+            return Err(refused(format!(
+                "the stream {name} does not exist; if it never did, create it (`transfix fleet \
+                 create`, `JetStream::create`); if the brokers have lost it, restore a backup"
+            )));
         }
+        // Another program may create the stream at the same time, with the same settings.
+        if missing && let Ok(created) = context.create_stream(config.clone()).await {
+            return Ok(created);
+        }
+        if tokio::time::Instant::now() >= until {
+            return Err(refused(
+                "no answer about the stream: a majority of the brokers is missing, or the user \
+                 lacks the permission to publish to $JS.API.> or to subscribe to _INBOX.>"
+                    .to_owned(),
+            ));
+        }
+        tokio::time::sleep(PAUSE).await;
     }
 }
 

@@ -99,6 +99,7 @@ impl Broker {
     /// Lets a gateway commit to a store, and another one read the commit.
     fn serves(&self, access: &str) {
         let mut settings = self.settings(access);
+        FleetOperator::create(settings.fleet.as_ref().unwrap()).unwrap();
         let mut next = None;
         for _ in 0..2 {
             let fleet = Fleet::join(&mut settings).unwrap();
@@ -187,6 +188,9 @@ fn a_user_needs_jetstream() {
     // A gateway that hears no question would lose its sessions again and again.
     let broker = may(publish, "'_INBOX.>'");
     let mut settings = broker.settings(access);
+    let refused = Fleet::join(&mut settings).unwrap_err().to_string();
+    assert!(refused.contains("the stream FIX does not exist"), "{refused}");
+    FleetOperator::create(settings.fleet.as_ref().unwrap()).unwrap();
     let fleet = Fleet::join(&mut settings).unwrap();
     let engine = Engine::builder(&settings).stores(fleet.stores());
     let engine = engine.start(|_| Box::new(Echo(channel().0))).unwrap();
@@ -351,6 +355,7 @@ fn stream_and_time_are_those_of_the_settings() {
     broker.serves("");
     let of_other = "stream = 'OTHER'\nanswer_ms = 700";
     let mut settings = broker.settings(of_other);
+    FleetOperator::create(settings.fleet.as_ref().unwrap()).unwrap();
     let fleet = Fleet::join(&mut settings).unwrap();
     let store = fleet.stores()(&settings.sessions[0], 1).unwrap().unwrap();
     assert_eq!(store.numbers().next_out, 1, "the stream FIX has messages of the session");
@@ -367,6 +372,7 @@ fn brokers_that_do_not_sync_are_refused_if_they_report_it() {
     let access = "user = 'desk'\npassword = 'sesame'";
     Broker::start(ACCOUNTS).serves(access);
     let lazy = Broker::with_sync("n1", "2m", ACCOUNTS);
+    FleetOperator::create(lazy.settings(access).fleet.as_ref().unwrap()).unwrap_err();
     lazy.refuses(access, &["the broker n1 may lose acknowledged commits", "sync_interval: always"]);
     // An account that may not ask.
     Broker::with_sync("n1", "2m", "").serves("");
@@ -388,7 +394,8 @@ fn every_broker_of_a_stream_reports() {
     settings.fleet.as_mut().unwrap().replicas = 3;
     let begin = clock::now().monotonic_ns;
     loop {
-        let refused = Fleet::join(&mut settings).unwrap_err().to_string();
+        let fleet = settings.fleet.as_ref().unwrap();
+        let refused = FleetOperator::create(fleet).unwrap_err().to_string();
         if refused.contains("the broker n3 may lose acknowledged commits") {
             break;
         }

@@ -170,7 +170,7 @@ impl Nats {
         let urls = clients.join(",");
         let connection = loop {
             // The cluster needs some seconds for its first election.
-            if let Ok(connection) = JetStream::connect(&urls, "FIX", ConnectOptions::new(), 3) {
+            if let Ok(connection) = JetStream::create(&urls, "FIX", ConnectOptions::new(), 3) {
                 break connection;
             }
         };

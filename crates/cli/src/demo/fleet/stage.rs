@@ -285,7 +285,7 @@ pub(super) fn connect(brokers: &Brokers) -> Result<FleetOperator, String> {
     };
     let until = monotonic_ns() + nanos(PATIENCE);
     loop {
-        match FleetOperator::connect(&settings) {
+        match FleetOperator::create(&settings) {
             Ok(operator) => return Ok(operator),
             Err(error) if monotonic_ns() > until => return Err(error.to_string()),
             Err(_) => super::pause(100 * LOOK),
