@@ -25,8 +25,8 @@ pub use request::{GatewayStatus, SessionInFleet};
 /// One gateway of a fleet. The gateway leaves the fleet when the value is dropped.
 ///
 /// A counterparty may connect to any gateway. The gateway that accepts its Logon(A) takes the
-/// session over, unless another gateway is connected with the counterparty. An initiator connects
-/// from one gateway. Another gateway connects when the first one does not answer any more.
+/// session over, unless another gateway is connected with the counterparty. One gateway
+/// connects an initiator. If this gateway stops answering, another one connects.
 ///
 /// ```no_run
 /// # use transfix::{Application, Engine, Settings, SessionId};

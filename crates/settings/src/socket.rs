@@ -46,7 +46,8 @@ settings_table! {
         #[millis("connect_timeout_ms")]
         pub connect_timeout: Duration = 10_000,
         /// If true, the session starts disabled: it connects or accepts a logon only after an
-        /// operator has enabled it (see [`crate::Action::LogOn`]).
+        /// operator has enabled it (see [`crate::Action::LogOn`]). In a fleet, the gateways enable
+        /// initiators.
         pub start_disabled: bool = false,
         /// TCP_NODELAY: if true, the system sends small messages at once.
         pub tcp_nodelay: bool = true,

@@ -66,7 +66,7 @@ pub struct GatewayStatus {
 pub struct SessionInFleet {
     /// The identity of the session, such as `FIX.4.4:VENUE->CLIENT`.
     pub session: String,
-    /// True if the gateway has the session.
+    /// True if the gateway owns the session.
     pub is_owner: bool,
     /// True if the session is logged on at the gateway.
     pub is_logged_on: bool,

@@ -46,8 +46,8 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     #[arg(value_parser = value_parser!(u64).range(1..=3_600))]
     pause: u64,
-    /// Measures what a fleet costs, instead of faults: commits beside bare appends, orders a
-    /// second, and the take-over of 1,000 sessions.
+    /// Measures what a fleet costs, instead of faults: commits compared with bare appends, orders
+    /// a second, and the take-over of 1,000 sessions.
     #[arg(long, conflicts_with_all = ["fault", "trials", "pause"])]
     cost: bool,
     /// The program nats-server.
@@ -63,7 +63,10 @@ pub(crate) fn gateway(settings: &Path) -> ExitCode {
 pub(crate) fn run(args: &Args) -> ExitCode {
     let done = check_program(&args.nats_server).and_then(|()| show(args));
     match done {
-        Ok(true) => ExitCode::SUCCESS,
+        Ok(true) => {
+            println!("all checks passed");
+            ExitCode::SUCCESS
+        }
         Ok(false) => {
             eprintln!("transfix demo fleet: a check has failed");
             ExitCode::FAILURE
@@ -151,14 +154,20 @@ fn in_folder<T>(name: &str, act: impl FnOnce(&Path) -> Result<T, String>) -> Res
 /// Tries one fault in a fleet of its own.
 fn trials(args: &Args, fault: Fault, dir: &Path) -> Result<Row, String> {
     let mut stage = Stage::start(&args.nats_server, dir)?;
-    if args.trials == 1 {
-        println!("$ transfix fleet status g0.toml\n{}", stage.status()?);
+    let says_all = args.trials == 1;
+    if says_all {
+        println!("The gateways, as `transfix fleet status` shows them:\n{}", stage.status()?);
     }
     let mut recoveries = Vec::new();
     for trial in 1..=args.trials {
         let recovery = stage.inject(fault, Duration::from_secs(args.pause))?;
-        println!("  trial {trial}: {} ms without an answer", recovery.as_millis());
+        if !says_all {
+            println!("  trial {trial}: {} ms without an answer", recovery.as_millis());
+        }
         recoveries.push(recovery);
+    }
+    if says_all {
+        println!("After the fault:\n{}", stage.status()?);
     }
     let (orders, violations) = stage.finish()?;
     recoveries.sort();
@@ -174,10 +183,13 @@ fn percentile(sorted: &[Duration], percent: usize) -> Duration {
 fn summary(row: &Row) -> String {
     let Violations { lost, doubled, reused } = row.violations;
     let [p50, p99] = [50, 99].map(|percent| percentile(&row.recoveries, percent).as_millis());
+    let recovery = match row.recoveries.len() {
+        1 => format!("longest time without an answer: {p99} ms"),
+        trials => format!("without an answer in {trials} trials: p50 {p50} ms, p99 {p99} ms"),
+    };
     format!(
-        "  {} orders: p50 {p50} ms, p99 {p99} ms without an answer\n  \
-         acknowledged messages lost {lost}, orders answered twice {doubled}, numbers with two \
-         contents {reused}\n",
+        "  {} orders; {recovery}\n  acknowledged messages lost: {lost}; orders answered twice: \
+         {doubled}; numbers with two contents: {reused}\n",
         row.orders
     )
 }
