@@ -1,6 +1,5 @@
 //! `transfix demo`: a venue and a client trade, lose the connection, recover, and are measured.
 
-#[cfg(feature = "fleet")]
 mod fleet;
 mod floor;
 mod picture;
@@ -35,7 +34,6 @@ Uses only loopback and takes about half a minute. Writes latency.csv (raw values
 latency.svg (their distribution) into the current directory.
 Exit code: 0 all checks succeeded, 1 a check failed, 2 wrong usage.")]
 pub(crate) struct Args {
-    #[cfg(feature = "fleet")]
     #[command(subcommand)]
     part: Option<Part>,
     /// Number of orders in the burst during which the connection is cut.
@@ -50,18 +48,15 @@ pub(crate) struct Args {
 impl Args {
     /// Returns true for `transfix demo fleet` and its gateways.
     pub(crate) const fn is_of_fleet(&self) -> bool {
-        #[cfg(feature = "fleet")]
-        return self.part.is_some();
-        #[cfg(not(feature = "fleet"))]
-        return false;
+        self.part.is_some()
     }
 }
 
-#[cfg(feature = "fleet")]
 #[derive(Debug, clap::Subcommand)]
 enum Part {
     Fleet(fleet::Args),
     /// A gateway of `transfix demo fleet`.
+    #[cfg(feature = "fleet")]
     #[command(hide = true)]
     FleetGateway {
         settings: std::path::PathBuf,
@@ -69,9 +64,9 @@ enum Part {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    #[cfg(feature = "fleet")]
     match &args.part {
         Some(Part::Fleet(args)) => return fleet::run(args),
+        #[cfg(feature = "fleet")]
         Some(Part::FleetGateway { settings }) => return fleet::gateway(settings),
         None => {}
     }

@@ -20,7 +20,6 @@ mod convert;
 mod demo;
 mod dictionary;
 mod events;
-#[cfg(feature = "fleet")]
 mod fleet;
 mod foreign;
 mod generate;
@@ -111,7 +110,6 @@ enum Verb {
     /// Show, check, repair, import and export the stores of sessions.
     Store(store::Args),
     Admin(admin::Args),
-    #[cfg(feature = "fleet")]
     Fleet(fleet::Args),
     Top(top::Args),
     Audit(audit::Args),
@@ -184,7 +182,6 @@ fn run(verb: Verb, is_verbose: bool) -> ExitCode {
         Verb::Tls(args) => tls::run(&args),
         Verb::Store(args) => store::run(&args),
         Verb::Admin(args) => admin::run(&args),
-        #[cfg(feature = "fleet")]
         Verb::Fleet(args) => fleet::run(&args),
         Verb::Top(args) => top::run(&args),
         Verb::Audit(args) => audit::run(&args),

@@ -36,6 +36,7 @@ pub(super) enum Fault {
     BitFlipped,
 }
 
+#[cfg(feature = "fleet")]
 impl Fault {
     /// Returns all faults but [`Fault::All`].
     pub(super) fn each() -> impl Iterator<Item = Self> {

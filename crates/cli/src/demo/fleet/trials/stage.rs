@@ -14,9 +14,9 @@ use transfix_stores::{ConnectOptions, FleetOperator, JetStream, JetStreamStore};
 
 use super::brokers::{Brokers, COUNT, STREAM};
 use super::counterparty::{Answers, Counterparty, Violations, nanos};
-use super::fault::Fault;
 use super::gateway::Gateway;
 use super::relay::{Direction, Relay};
+use crate::demo::fleet::fault::Fault;
 
 /// Maximum time for the orders to be answered again.
 const PATIENCE: Duration = Duration::from_secs(120);
