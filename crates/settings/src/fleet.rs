@@ -120,10 +120,10 @@ mod tests {
 
     #[test]
     fn keys_of_a_fleet_are_read() {
-        let read = parse("answer_ms = 5\nuser = 'desk'\npassword = 'sesame'\nca = 'ca.pem'");
+        let read = parse("answer_ms = 500\nuser = 'desk'\npassword = 'sesame'\nca = 'ca.pem'");
         let fleet = read.unwrap();
         assert_eq!((&*fleet.stream, fleet.replicas), ("FIX", 3));
-        assert_eq!((fleet.answer, fleet.ca), (Duration::from_millis(5), "ca.pem".into()));
+        assert_eq!((fleet.answer, fleet.ca), (Duration::from_millis(500), "ca.pem".into()));
         assert_eq!(fleet.password.as_ref().map(Secret::reveal), Some("sesame"));
         let own = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
         let fleet = parse(&format!("user = 'desk'\npassword = {{ file = '{own}' }}")).unwrap();
@@ -137,7 +137,7 @@ mod tests {
             ("stream = 'a.b'", "4: [fleet]: stream must have letters, digits, `-` and `_` only"),
             ("replicas = 2", "4: [fleet]: replicas must be 1, 3 or 5, because a majority decides"),
             ("replicas = 7", "4: [fleet]: replicas is between 1 and 5, not 7"),
-            ("answer_ms = 0", "4: [fleet]: answer_ms must be at least 1, not 0"),
+            ("answer_ms = 0", "4: [fleet]: answer_ms must be at least 100, not 0"),
             ("key = 'k.pem'", "4: [fleet]: certificate and key need each other"),
             ("certificate = 'c.pem'", "4: [fleet]: certificate and key need each other"),
             ("password = 'sesame'", "4: [fleet]: password needs user"),
