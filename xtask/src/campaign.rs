@@ -133,7 +133,7 @@ const CHECKS: &[Check] = &[
         short: &[],
         long: &[
             DIST,
-            "run --profile dist -p transfix-cli --features transfix-cli/packaged -- bench latency \
+            "run --profile dist -p transfix-cli --features transfix-cli/parquet -- bench latency \
              --config optimized-hard-spin --self --peers",
         ],
     },
@@ -176,9 +176,9 @@ const CHECKS: &[Check] = &[
         long: &[
             "bench -p transfix-bench --bench codec",
             DIST,
-            "run --profile dist -p transfix-cli --features transfix-cli/packaged -- bench codec \
+            "run --profile dist -p transfix-cli --features transfix-cli/parquet -- bench codec \
              --peers",
-            "run --profile dist -p transfix-cli --features transfix-cli/packaged -- bench \
+            "run --profile dist -p transfix-cli --features transfix-cli/parquet -- bench \
              validation --peers",
         ],
     },
@@ -219,7 +219,7 @@ const CHECKS: &[Check] = &[
 
 /// The arguments of the release build, which is made once for all checks that run its programs.
 const DIST: &str =
-    "build --profile dist -p transfix-cli -p transfix-bench --features transfix-cli/packaged";
+    "build --profile dist -p transfix-cli -p transfix-bench --features transfix-cli/parquet";
 
 // The arguments of the Parquet tests. `--workspace` allows cargo to reuse the build of
 // `cargo test --workspace`.

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::served::dist_program;
+use crate::served::fleet_program;
 use crate::{Outcome, peers};
 
 const USAGE: &str = "usage: cargo xtask fleet [--short] [OPTIONS OF transfix demo fleet]
 
-Installs nats-server with Go unless it is there, builds `transfix` as for packages, and runs
-`transfix demo fleet --fault all --trials 20`. The short form tries four faults once.";
+Installs nats-server with Go unless it is there, builds `transfix` with the feature `fleet`, and
+runs `transfix demo fleet --fault all --trials 20`. The short form tries four faults once.";
 
 /// The faults of the short form.
 const SHORT: &str = "gateway-killed,leader-killed,cut-to-brokers,bit-flipped";
@@ -27,7 +27,7 @@ pub fn run(arguments: &[String]) -> Outcome {
         return Err(USAGE.to_owned());
     }
     let nats_server: PathBuf = peers::nats_server()?;
-    let program = dist_program()?;
+    let program = fleet_program()?;
     let mut command = Command::new(program);
     command.args(["demo", "fleet", "--nats-server"]).arg(nats_server);
     let names_faults = own.iter().any(|argument| argument == "--fault" || argument == "--cost");

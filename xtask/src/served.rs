@@ -26,6 +26,9 @@ pub(crate) const ROLES: [&str; 3] = ["viewer", "operator", "administrator"];
 /// Features of the packaged program that are off by default, because their crates take long to
 /// build and few users need them.
 pub(crate) const PACKAGED: &str = "transfix-cli/packaged";
+/// Features of the program that is measured. Without the client of NATS, so that this build shares
+/// its crates with the instruction counts.
+const MEASURED: &str = "transfix-cli/parquet";
 
 /// Returns cargo's target directory.
 pub(crate) fn target() -> PathBuf {
@@ -45,10 +48,15 @@ pub(crate) fn release_program() -> Outcome<PathBuf> {
     built(&["--release"], "release/transfix")
 }
 
-/// Builds `transfix` in packaged form, and `transfix-bench` in the same directory, for
+/// Builds `transfix` with `cargo build --release` and fleets. Returns its path.
+pub(crate) fn fleet_program() -> Outcome<PathBuf> {
+    built(&["--release", "--features", "transfix-cli/fleet"], "release/transfix")
+}
+
+/// Builds `transfix` with full optimization, and `transfix-bench` in the same directory, for
 /// measurements. Returns the path of `transfix`.
 pub(crate) fn dist_program() -> Outcome<PathBuf> {
-    let flags = ["--profile", "dist", "--package", "transfix-bench", "--features", PACKAGED];
+    let flags = ["--profile", "dist", "--package", "transfix-bench", "--features", MEASURED];
     built(&flags, "dist/transfix")
 }
 
