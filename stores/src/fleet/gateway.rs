@@ -23,8 +23,8 @@ const OWN_ANSWER: Duration = Duration::from_secs(5);
 pub(super) const LOGOUT: Duration = Duration::from_secs(12);
 /// Time after which a gateway uses a released session again that no other gateway has taken over.
 pub(super) const RELEASED: Duration = Duration::from_secs(30);
-/// Interval at which the end of a logout is checked.
-const LOOK: Duration = Duration::from_millis(2);
+/// Interval at which an expected change of a session is checked.
+pub(super) const POLL: Duration = Duration::from_millis(2);
 /// Text(58) of the Logout(5) before another gateway takes over.
 const MOVED: &str = "the session moves to another gateway";
 
@@ -245,9 +245,11 @@ impl Gateway {
     /// # Errors
     /// The gateway does not receive requests.
     pub(super) fn begin(self: &Arc<Self>, admin: Admin) -> Result<(), StoreError> {
-        if self.admin.set(admin).is_err() {
+        if self.is_member.load(Ordering::Acquire) {
             return Ok(());
         }
+        // A second attempt has the same engine.
+        let _ = self.admin.set(admin);
         let stream = self.brokers.name();
         for subject in [subject_of(stream, self.run), subject_of_all(stream)] {
             let client = self.brokers.client().clone();
@@ -261,6 +263,7 @@ impl Gateway {
         match self.brokers.block_on(reply)? {
             Reply::Answer(_) => {}
             Reply::Gone | Reply::Silent => {
+                self.leave();
                 return Err(wrong(format!(
                     "the gateway does not receive requests; allow its user to publish and \
                      subscribe to FLEET-{stream}.> and _INBOX.>"
@@ -402,7 +405,7 @@ async fn log_out(handles: Vec<SessionHandle>) -> Answer {
         if now() >= until {
             return Answer::Failed { why: format!("{} has not logged out", handle.id()) };
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL).await;
     }
     Answer::Done
 }

@@ -1,7 +1,5 @@
 //! The requests between gateways, and from operators, as JSON.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 /// A request to a gateway.
@@ -74,16 +72,4 @@ pub struct SessionInFleet {
     pub next_num_in: u64,
     /// MsgSeqNum(34) of the next message that the session sends.
     pub next_num_out: u64,
-}
-
-impl fmt::Display for SessionInFleet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { session, next_num_in, next_num_out, .. } = self;
-        let state = match (self.is_owner, self.is_logged_on) {
-            (_, true) => "logged on",
-            (true, false) => "disconnected",
-            (false, false) => "standby",
-        };
-        write!(f, "{session}: {state}, next in {next_num_in}, next out {next_num_out}")
-    }
 }

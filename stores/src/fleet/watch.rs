@@ -8,15 +8,13 @@ use std::time::Duration;
 use transfix::{Action, Role, SessionHandle, StoreError};
 
 use super::gateway::{
-    Disabled, FleetSession, Gateway, LOGOUT, RELEASED, Reply, ask, disable, is_connected, now,
-    operate,
+    Disabled, FleetSession, Gateway, LOGOUT, POLL, RELEASED, Reply, ask, disable, is_connected,
+    now, operate,
 };
 use super::request::{Answer, Request};
 use super::wrong;
 use crate::failed;
 
-/// Interval at which an expected change of owner is checked.
-const POLL: Duration = Duration::from_millis(2);
 /// Maximum time for this gateway to take a session over that an operator moves to it.
 const TAKING: Duration = Duration::from_secs(20);
 
@@ -108,11 +106,12 @@ async fn look(gateway: &Gateway, owners: &mut BTreeMap<String, u64>) -> bool {
     for (session, handle) in free {
         owners.remove(&session.id.to_string());
         match known.keeps(gateway, owners, &session).await {
-            Ok(false) => {
+            // An operator may have drained this gateway meanwhile.
+            Ok(false) if !gateway.is_drained() => {
                 gateway.note_disabled(&session.id, None);
                 operate(handle, Action::LogOn {});
             }
-            Ok(true) => {}
+            Ok(_) => {}
             Err(_) => has_failed = true,
         }
     }

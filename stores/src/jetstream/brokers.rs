@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use async_nats::connection::State;
 use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{
@@ -43,8 +44,6 @@ const STARTING: Duration = Duration::from_secs(24);
 const DIRECT_GETS: usize = 8;
 /// Time limit for the next answer to these direct gets, once a half is answered.
 const DIRECT_PATIENCE: Duration = Duration::from_secs(1);
-/// Minimum time between two requests to a leader that appends nothing.
-const REPLACE_EVERY: Duration = Duration::from_secs(30);
 /// Maximum number of faulty places for which a leader is asked to step down.
 const PLACES_MAX: usize = 1_024;
 /// Bytes of a message beside its payload: subject and headers.
@@ -67,8 +66,18 @@ pub(super) struct Brokers {
     replicas: usize,
     /// Number of requests to step down, by the place of the record that was missing or wrong.
     asked_to_step_down: Mutex<BTreeMap<u64, usize>>,
-    /// The time at which a leader was asked to step down because it appends nothing.
-    replaced: Mutex<Option<Instant>>,
+    progress: Mutex<Progress>,
+}
+
+/// The success of appends, for the decision whether the leader must be replaced.
+#[derive(Default)]
+struct Progress {
+    /// The time of the last append that had an outcome.
+    succeeded: Option<Instant>,
+    /// The time at which a leader was last asked to step down because it appends nothing.
+    replaced: Option<Instant>,
+    /// Number of such requests since the last success.
+    replacements: usize,
 }
 
 /// The runtime of the connection. Dropping it waits for nothing, so a task of it may drop it.
@@ -123,8 +132,8 @@ impl Brokers {
         check(&found.cached_info().config, replicas)?;
         let (name, asked_to_step_down) = (stream.to_owned(), Mutex::default());
         let runtime = Background(Some(runtime));
-        let replaced = Mutex::default();
-        Ok(Self { runtime, client, stream: found, name, replicas, asked_to_step_down, replaced })
+        let progress = Mutex::default();
+        Ok(Self { runtime, client, stream: found, name, replicas, asked_to_step_down, progress })
     }
 
     #[cfg(feature = "fleet")]
@@ -141,18 +150,29 @@ impl Brokers {
     pub(super) fn runtime(&self) -> &Runtime {
         self.runtime.get()
     }
-}
 
-impl Brokers {
-    /// Asks the leader to step down, because it has not appended a record in time. A leader that
-    /// cannot write its files may lead for minutes otherwise.
-    fn replace_leader(&self) {
-        let mut replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Notes the end of an append. Asks the leader to step down if it appends nothing: a leader
+    /// that cannot write its files may lead for minutes otherwise.
+    ///
+    /// An election stops all sessions. So a connection that is lost, or one session that cannot
+    /// append while others can, causes none, and without a success there are no more elections than
+    /// replicas.
+    fn note_append(&self, has_succeeded: bool) {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         #[expect(clippy::disallowed_methods, reason = "only the number of elections depends on it")]
         let now = Instant::now();
-        if replaced.is_none_or(|at| now.duration_since(at) >= REPLACE_EVERY) {
-            *replaced = Some(now);
-            drop(replaced);
+        if has_succeeded {
+            *progress = Progress { succeeded: Some(now), ..Progress::default() };
+            return;
+        }
+        let is_past = |at: Option<Instant>| at.is_none_or(|at| now.duration_since(at) >= PATIENCE);
+        let is_connected = self.client.connection_state() == State::Connected;
+        let may_replace = progress.replacements < self.replicas;
+        if is_connected && may_replace && is_past(progress.succeeded) && is_past(progress.replaced)
+        {
+            progress.replaced = Some(now);
+            progress.replacements += 1;
+            drop(progress);
             self.ask_to_step_down();
         }
     }
@@ -198,9 +218,7 @@ impl Stream for Brokers {
                 Ok((appended(&answer.payload)?, is_repeated))
             }
         }));
-        if appended.is_err() {
-            self.replace_leader();
-        }
+        self.note_append(appended.is_ok());
         match appended? {
             // The first request may have been carried out, without an answer.
             (Appended::Refused, true) => match self.last(subject)? {
