@@ -33,13 +33,13 @@ pub(crate) struct Args {
 enum Verb {
     /// Create the stream with the sessions, once, before the first gateway starts.
     Create {
-        /// Settings file with a section [fleet].
+        /// Settings file with the section `fleet`.
         settings: PathBuf,
     },
     /// Show the gateways that answer, and the owner of each session. IN and OUT are the next
     /// MsgSeqNum(34) of both directions.
     Status {
-        /// Settings file with a section [fleet].
+        /// Settings file with the section `fleet`.
         settings: PathBuf,
         /// Only sessions whose identity contains this text.
         #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
@@ -48,14 +48,14 @@ enum Verb {
     /// Log out the sessions of a gateway, so that other gateways continue them. The gateway takes
     /// none over until `resume`.
     Drain {
-        /// Settings file with a section [fleet].
+        /// Settings file with the section `fleet`.
         settings: PathBuf,
         /// Name of the gateway.
         gateway: String,
     },
     /// Let a drained gateway take sessions over again.
     Resume {
-        /// Settings file with a section [fleet].
+        /// Settings file with the section `fleet`.
         settings: PathBuf,
         /// Name of the gateway.
         gateway: String,
@@ -63,7 +63,7 @@ enum Verb {
     /// Log a session out at its gateway, so that another gateway continues it. An initiator
     /// connects from there at once. The counterparty of an acceptor has to connect there.
     Move {
-        /// Settings file with a section [fleet].
+        /// Settings file with the section `fleet`.
         settings: PathBuf,
         /// Identity of the session, such as FIX.4.4:DESK->VENUE.
         session: String,
