@@ -37,6 +37,8 @@ pub struct Batch {
     pub(crate) unqueued: u64,
     pub(crate) queued: BTreeMap<u64, Kept>,
     pub(crate) notes: Vec<(u64, String)>,
+    /// The time of the latest record, in UTC nanoseconds since 1970; 0 for an empty batch.
+    pub(crate) time_ns: u64,
     is_empty: bool,
 }
 
@@ -50,6 +52,7 @@ impl Batch {
             unqueued: 0,
             queued: BTreeMap::new(),
             notes: Vec::new(),
+            time_ns: 0,
             is_empty: true,
         }
     }
@@ -70,6 +73,7 @@ impl Batch {
 
     pub(crate) fn add(&mut self, time_ns: u64, record: &Record<'_>) {
         self.is_empty = false;
+        self.time_ns = self.time_ns.max(time_ns);
         let kept = |kind, bytes: &[u8]| Kept { kind, time_ns, bytes: bytes.to_vec() };
         match *record {
             Record::Outbound { seq, kind, bytes } => {
@@ -103,7 +107,9 @@ impl Batch {
 
     /// Appends the changes of a later batch.
     pub(crate) fn join(&mut self, later: Self) {
-        let Self { numbers, resets, hides_from, messages, unqueued, queued, notes, .. } = later;
+        let Self {
+            numbers, resets, hides_from, messages, unqueued, queued, notes, time_ns, ..
+        } = later;
         if resets {
             self.messages.clear();
             (self.resets, self.hides_from) = (true, 0);
@@ -117,6 +123,7 @@ impl Batch {
         self.queued.extend(queued);
         self.notes.extend(notes);
         self.numbers = numbers;
+        self.time_ns = self.time_ns.max(time_ns);
         self.is_empty = false;
     }
 

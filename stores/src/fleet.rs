@@ -13,7 +13,7 @@ mod watch;
 use std::sync::Arc;
 use std::{fmt, io};
 
-use transfix::{Engine, Role, SessionSettings, Settings, Store, StoreError};
+use transfix::{Engine, RetentionSettings, Role, SessionSettings, Settings, Store, StoreError};
 
 use crate::jetstream::JetStreamStore;
 use access::connect;
@@ -64,12 +64,19 @@ impl Fleet {
     /// initiators start disabled; the gateway enables those that it takes over.
     ///
     /// # Errors
-    /// [`StoreError::Own`] if a session has `failover.own_store`.
+    /// [`StoreError::Own`] if a session has `failover.own_store`, or keys of `retention`.
     pub fn prepare(settings: &mut Settings) -> Result<(), StoreError> {
         let of_backup = settings.sessions.iter().find(|session| session.failover.own_store);
         if let Some(session) = of_backup {
             let id = session.id();
             return Err(wrong(format!("{id}: failover.own_store does not work in a fleet")));
+        }
+        let of_files = RetentionSettings::default();
+        if let Some(session) = settings.sessions.iter().find(|one| one.retention != of_files) {
+            let id = session.id();
+            return Err(wrong(format!(
+                "{id}: retention does not work in a fleet; use delete_after_days of [fleet]"
+            )));
         }
         for session in &mut settings.sessions {
             session.store.refresh_on_logon = true;

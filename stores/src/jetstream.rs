@@ -173,6 +173,7 @@ impl JetStreamStore {
         let name = id.to_string();
         let mut session = Session::new(gateway.brokers.stream(), &name, now_ns)?;
         session.owner = gateway.run();
+        session.delete_after_ns = u64::try_from(gateway.delete_after.as_nanos()).unwrap_or(0);
         session.gateway = Some(Arc::clone(gateway));
         gateway.add(id, role, &session.owns_since);
         // A session that cannot be read now must not keep the gateway from starting. The next logon
@@ -213,6 +214,10 @@ pub struct Session {
     queued: BTreeMap<u64, u64>,
     /// The places of records that this process has written in the present run.
     places: Places,
+    /// Age in nanoseconds beyond which messages are deleted; 0 means never.
+    delete_after_ns: u64,
+    /// The time of the last search for messages beyond this age.
+    searched_ns: u64,
     /// Records that were read before.
     cache: RefCell<Cache>,
     /// The place of the record by which this process became the owner of the session; 0 if another
@@ -296,6 +301,8 @@ impl Session {
             head: Head::fresh(owner, now_ns),
             queued: BTreeMap::new(),
             places: Places::default(),
+            delete_after_ns: 0,
+            searched_ns: 0,
             cache: RefCell::default(),
             owns_since: Arc::default(),
             #[cfg(feature = "fleet")]
@@ -381,13 +388,30 @@ impl Session {
         Ok(appended)
     }
 
+    /// Returns the place of the oldest record that must exist at this time. [`HERE`] means that all
+    /// present records are too old.
+    ///
+    /// The brokers are asked 24 times in the time that a message is kept. A message that they do
+    /// not find is deleted later.
+    fn oldest_at(&mut self, now_ns: u64) -> u64 {
+        let age = self.delete_after_ns;
+        if age == 0 || self.last == 0 || now_ns < self.searched_ns.saturating_add(age / 24) {
+            return self.head.oldest;
+        }
+        self.searched_ns = now_ns;
+        let found = runs::first_since(self, now_ns.saturating_sub(age));
+        found.map_or(self.head.oldest, |place| place.unwrap_or(HERE))
+    }
+
     /// Returns the head of the record that completes a batch.
     fn head_after(&self, batch: &Batch) -> Head {
         let inbound = || {
             let range = (Direction::Inbound, 0)..=(Direction::Inbound, u64::MAX);
             batch.messages.range(range).map(|((_, seq), _)| *seq)
         };
-        let mut head = Head { reason: Reason::Commit, numbers: batch.numbers, ..self.head };
+        let time_ns = batch.time_ns.max(self.head.time_ns);
+        let numbers = batch.numbers;
+        let mut head = Head { reason: Reason::Commit, numbers, time_ns, ..self.head };
         let begins_run = batch.undoes() || inbound().any(|seq| seq < head.in_end);
         if begins_run {
             head.run = HERE;
@@ -456,23 +480,26 @@ impl Server for Session {
         if !self.is_owner() {
             return Ok(Written::Nothing);
         }
+        let before = self.head.oldest;
         let mut complete = self.head_after(batch);
         let parts = Changes::of(batch, self.brokers.bytes_max());
         let mut queued = self.queued.clone();
         queued.retain(|ticket, _| *ticket > batch.unqueued);
         let mut first = HERE;
+        let oldest = self.oldest_at(complete.time_ns);
         for (at, changes) in parts.iter().enumerate() {
             let head = if at + 1 == parts.len() {
                 let here = if changes.queued.is_empty() { None } else { Some(first) };
                 complete.queue = queued.values().copied().min().or(here).unwrap_or(0);
-                if batch.resets {
-                    // Messages that are still queued survive a reset.
-                    let queue = if complete.queue == 0 { HERE } else { complete.queue };
-                    complete.oldest = first.min(queue);
-                }
+                // Messages that are still queued survive a reset, and have no age.
+                let queue = if complete.queue == 0 { HERE } else { complete.queue };
+                let oldest = if batch.resets { HERE } else { oldest };
+                complete.oldest = first.min(queue).min(oldest);
                 Head { previous: self.last, parts: at as u32, ..complete }
             } else {
-                Head { reason: Reason::Part, previous: self.last, parts: 0, ..self.head }
+                let time_ns = complete.time_ns;
+                let reason = Reason::Part;
+                Head { reason, time_ns, previous: self.last, parts: 0, ..self.head }
             };
             match self.append(head, changes)? {
                 Appended::At(place) => {
@@ -490,8 +517,8 @@ impl Server for Session {
             self.places = Places::default();
         }
         self.places.add(self.head.numbers.next_out, self.last);
-        if batch.resets {
-            // A failure leaves messages that nothing reads; the next reset deletes them.
+        if self.head.oldest > before {
+            // A failure leaves messages that nothing reads; the next deletion includes them.
             let _ = self.brokers.purge(&self.subject, self.head.oldest);
         }
         Ok(Written::Whole)

@@ -18,8 +18,8 @@ settings_table! {
         pub gateway: String,
         /// Addresses of the NATS servers, each as `host:port`.
         pub brokers: Vec<String>,
-        /// Name of the stream with the sessions of the fleet. The first gateway creates a missing
-        /// stream. A session has one subject of the stream.
+        /// Name of the stream with the sessions of the fleet, which `transfix fleet create`
+        /// creates. A session has one subject of the stream.
         pub stream: String = "FIX".into(),
         /// Number of NATS servers that have a copy of the stream: 1, 3 or 5. With 3, the loss of
         /// one server loses nothing. 1 is only for tests.
@@ -31,6 +31,11 @@ settings_table! {
         #[least(100)]
         #[millis("answer_ms")]
         pub answer: Duration = 1_000,
+        /// Time after which the messages of a session that trades are deleted from the stream. A
+        /// resend replaces them by a SequenceReset-GapFill(4). A reset deletes the messages before
+        /// it at once. 0 = never.
+        #[days("delete_after_days")]
+        pub delete_after: Duration = 0,
         /// User name, if the servers require one.
         pub user: Option<String> = None,
         /// Password of `user`. As for passwords of `logon`, also `{ env = "NAME" }`, `{ file =

@@ -34,6 +34,8 @@ pub(crate) struct Gateway {
     pub(super) name: String,
     pub(crate) brokers: JetStream,
     pub(super) answer: Duration,
+    /// Age beyond which messages are deleted; 0 means never.
+    pub(crate) delete_after: Duration,
     sessions: Mutex<BTreeMap<String, FleetSession>>,
     admin: OnceLock<Admin>,
     /// True while the gateway answers requests.
@@ -148,6 +150,7 @@ impl Gateway {
             name: settings.gateway.clone(),
             brokers,
             answer: settings.answer,
+            delete_after: settings.delete_after,
             sessions: Mutex::default(),
             admin: OnceLock::new(),
             is_member: AtomicBool::new(false),

@@ -42,6 +42,9 @@ pub(super) struct Head {
     /// run of a gateway of a fleet.
     pub(super) owner: u64,
     pub(super) numbers: Numbers,
+    /// The time of the record, in UTC nanoseconds since 1970, or that of an earlier record if it is
+    /// later. So times never descend.
+    pub(super) time_ns: u64,
     /// The place of the previous record of this session in the stream, or 0 for the first record.
     pub(super) previous: u64,
     /// The place of the oldest record that must exist.
@@ -69,6 +72,7 @@ impl Head {
             reason: Reason::TakenOver,
             owner,
             numbers: Numbers::fresh(now_ns),
+            time_ns: 0,
             previous: 0,
             oldest: HERE,
             run: HERE,
@@ -141,15 +145,26 @@ impl Changes {
 
 /// Returns the bytes of a record of the session `name`.
 pub(super) fn encode(name: &str, head: &Head, changes: &Changes) -> Vec<u8> {
-    let Head { reason, owner, numbers, previous, oldest, run, run_out, in_end, queue, parts } =
-        *head;
+    let Head {
+        reason,
+        owner,
+        numbers,
+        time_ns,
+        previous,
+        oldest,
+        run,
+        run_out,
+        in_end,
+        queue,
+        parts,
+    } = *head;
     let mut bytes = Vec::with_capacity(512);
     bytes.extend_from_slice(&MAGIC);
     bytes.extend_from_slice(&[0; 4]);
     bytes.push(reason as u8);
     let Numbers { next_in, next_out, created_ns } = numbers;
-    let words = [owner, next_in, next_out, created_ns, previous, oldest, run, run_out, in_end];
-    for word in words.into_iter().chain([queue, u64::from(parts), changes.unqueued]) {
+    let words = [owner, next_in, next_out, created_ns, time_ns, previous, oldest, run, run_out];
+    for word in words.into_iter().chain([in_end, queue, u64::from(parts), changes.unqueued]) {
         bytes.extend_from_slice(&word.to_le_bytes());
     }
     let put_message = |bytes: &mut Vec<u8>, direction: u8, number: u64, kept: &Kept| {
@@ -210,6 +225,7 @@ fn parse(place: u64, bytes: &[u8]) -> Option<Stored> {
         reason,
         owner,
         numbers,
+        time_ns: reader.word()?,
         previous: reader.word()?,
         oldest: reader.word()?,
         run: reader.word()?,

@@ -28,7 +28,7 @@ pub(super) fn outbound(
     {
         let low = head.run_out.max(begin);
         if low < high {
-            runs.push((head.run, last, low, high));
+            runs.push((head.run.max(session.head.oldest), last, low, high));
         }
         high = high.min(head.run_out);
         run = earlier(session, &head)?;
@@ -63,7 +63,8 @@ pub(super) fn inbound(session: &Session, seq: u64) -> Result<Vec<(u64, Kept)>, S
     let mut run = Some((session.last, session.head));
     while let Some((last, head)) = run {
         if head.in_end > seq
-            && let Some(start) = first_where(session, (head.run, last), |head| head.in_end > seq)?
+            && let range = (head.run.max(session.head.oldest), last)
+            && let Some(start) = first_where(session, range, |head| head.in_end > seq)?
         {
             let end = start.place;
             let batch = Walk::from(session, start, end)?.next()?.unwrap_or_default();
@@ -95,14 +96,26 @@ pub(super) fn queue(session: &Session) -> Result<Vec<(u64, u64, Kept)>, StoreErr
     Ok(queue.into_iter().map(|(ticket, (place, kept))| (ticket, place, kept)).collect())
 }
 
-/// Returns the last record before the run of this head, unless the run began with a reset.
+/// Returns the place of the first record that has this time or a later one.
+pub(super) fn first_since(session: &Session, time_ns: u64) -> Result<Option<u64>, StoreError> {
+    let range = (session.head.oldest, session.last);
+    let found = first_where(session, range, |head| head.time_ns >= time_ns)?;
+    Ok(found.map(|stored| stored.place))
+}
+
+/// Returns the last record before the run of this head, unless the run began with a reset, or
+/// earlier records are deleted.
 fn earlier(session: &Session, head: &Head) -> Result<Option<(u64, Head)>, StoreError> {
-    if head.run_out == 0 {
+    let oldest = session.head.oldest;
+    if head.run_out == 0 || head.run <= oldest {
         return Ok(None);
     }
     let mut first = exact(session, head.run)?;
     for _ in 0..first.head.parts {
         first = exact(session, first.head.previous)?;
+    }
+    if first.head.previous < oldest {
+        return Ok(None);
     }
     let last = exact(session, first.head.previous)?;
     Ok(Some((last.place, last.head)))

@@ -36,7 +36,7 @@ fn no_fault_of_brokers_or_gateways_breaks_a_law() {
         (Some(seed), _) => seed..seed + 1,
         (None, worlds) => 0..worlds.unwrap_or(WORLDS),
     };
-    let mut sums = [0; 10];
+    let mut sums = [0; 11];
     for seed in seeds.clone() {
         let report = World::run(seed, None).unwrap_or_else(|broken| {
             panic!("{broken}; again with TRANSFIX_SEED={seed}");
@@ -53,6 +53,7 @@ fn no_fault_of_brokers_or_gateways_breaks_a_law() {
             events.messages_lost,
             events.late_appends,
             events.refused_appends,
+            report.deleted,
         ];
         for (sum, count) in sums.iter_mut().zip(counts) {
             *sum += count;
@@ -60,7 +61,7 @@ fn no_fault_of_brokers_or_gateways_breaks_a_law() {
     }
     println!(
         "{} worlds: commits, take-overs, elections, step-downs, kills, partitions, power cuts, \
-         messages lost, late appends, refused appends: {sums:?}",
+         messages lost, late appends, refused appends, messages deleted: {sums:?}",
         seeds.end - seeds.start
     );
     assert!(seeds.end - seeds.start < WORLDS || sums.iter().all(|sum| *sum > 0), "{sums:?}");

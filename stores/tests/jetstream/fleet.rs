@@ -7,11 +7,13 @@ use std::time::Duration;
 use transfix::{
     Action, Disconnect, Engine, FleetSettings, Mode, Role, SessionHandle, Settings, clock, tag,
 };
+use transfix_store::{Record, Store};
 use transfix_stores::{Fleet, FleetOperator, GatewayStatus};
+use transfix_testkit::laws::Patient;
 use transfix_testkit::temp::TempDir;
 
 use crate::server::Nats;
-use crate::{Echo, LONG, settings};
+use crate::{Echo, LONG, commit, order, settings};
 
 /// A way to run the sessions of a gateway: its name, and the settings that it changes.
 pub(super) type Way = (&'static str, fn(&mut Settings));
@@ -205,4 +207,56 @@ pub(super) fn an_initiator_connects_from_one_gateway(server: &Nats, (way, change
     until("the logon after the stop", || next.session().is_logged_on());
     next.engine.stop(LONG);
     venue.stop(LONG);
+}
+
+/// Messages older than `delete_after` leave the stream with a later commit. Queued messages stay.
+pub(super) fn messages_are_deleted_after_their_time(server: &Nats) {
+    const DAY: u64 = 24 * 60 * 60 * 1_000_000_000;
+    let mut settings = Settings::of(settings(Role::Acceptor, "US", "KEPT", "127.0.0.1:0"));
+    let delete_after = Duration::from_nanos(2 * DAY);
+    settings.fleet = Some(FleetSettings { delete_after, ..fleet_settings(server, "a") });
+    let fleet = Fleet::join(&mut settings).unwrap();
+    let engine = Engine::builder(&settings).stores(fleet.stores());
+    let engine = engine.start(|_| Box::new(Echo(channel().0))).unwrap();
+    fleet.begin(&engine).unwrap();
+
+    let aged = crate::settings(Role::Acceptor, "US", "AGED", "127.0.0.1:0");
+    let open = || Patient(fleet.stores()(&aged, 1).unwrap().unwrap());
+    let mut store = open();
+    store.refresh().unwrap();
+    let mut commit_at = |hour: u64, record: Record<'_>| {
+        store.put(hour * DAY / 24, record).unwrap();
+        commit(&mut store).unwrap();
+    };
+    // A message each hour, for ten days.
+    for hour in 1..240 {
+        if hour == 140 {
+            commit_at(hour, Record::Queued { ticket: 7, bytes: b"waits" });
+        }
+        commit_at(hour, order(hour));
+    }
+    let name = aged.id().to_string();
+    assert_eq!(server.records(&name), 101, "from the queued message on");
+    let found = |store: &mut Patient<Box<dyn Store>>, seq| store.outbound(seq).unwrap().is_some();
+    assert!(!found(&mut store, 139) && (140..240).all(|seq| found(&mut store, seq)));
+    assert_eq!(store.queued(0).unwrap().unwrap().bytes, b"waits");
+
+    // Another process takes the session over, and sends the queued message.
+    let mut store = open();
+    store.refresh().unwrap();
+    assert_eq!((store.numbers().next_out, found(&mut store, 139)), (240, false));
+    store.put(240 * DAY / 24, Record::Unqueued(7)).unwrap();
+    commit(&mut store).unwrap();
+    store.put(243 * DAY / 24, order(240)).unwrap();
+    commit(&mut store).unwrap();
+    assert_eq!(server.records(&name), 45 + 3, "two days, a take-over and a removal");
+    assert!(!found(&mut open(), 194) && (195..241).all(|seq| found(&mut store, seq)));
+
+    // Nothing but the newest record is left after a long pause.
+    store.put(20 * DAY, order(241)).unwrap();
+    commit(&mut store).unwrap();
+    assert_eq!(server.records(&name), 1);
+    assert!(!found(&mut open(), 240) && found(&mut store, 241));
+    assert_eq!(open().numbers().next_out, 242);
+    engine.stop(LONG);
 }

@@ -23,6 +23,7 @@ fn fleet() {
         fleet::a_connected_session_is_refused_elsewhere_and_then_handed_over(&server, way);
         fleet::an_initiator_connects_from_one_gateway(&server, way);
     }
+    fleet::messages_are_deleted_after_their_time(&server);
 }
 
 #[test]

@@ -208,9 +208,17 @@ impl Nats {
 
     /// Publishes a message to the subject of a session, as a program that is not Transfix.
     pub fn publish(&self, session: &str, text: &str) {
-        let subject = session.replace('.', "%2E").replace(':', "%3A").replace('>', "%3E");
-        let answer = self.request(&format!("FIX.{subject}"), text);
+        let answer = self.request(&subject(session), text);
         assert!(answer.contains("\"seq\""), "{answer}");
+    }
+
+    /// Returns the number of records of a session in the stream.
+    pub fn records(&self, session: &str) -> u64 {
+        let subject = subject(session);
+        let filter = format!("{{\"subjects_filter\":{subject:?}}}");
+        let info = self.request("$JS.API.STREAM.INFO.FIX", &filter);
+        let info: serde_json::Value = serde_json::from_str(&info).unwrap();
+        info["state"]["subjects"][&subject].as_u64().unwrap_or_else(|| panic!("{info}"))
     }
 
     /// Creates a stream without replicas, with one setting as JSON.
@@ -238,6 +246,11 @@ impl Nats {
                 .unwrap_or_default()
         })
     }
+}
+
+fn subject(session: &str) -> String {
+    let subject = session.replace('.', "%2E").replace(':', "%3A").replace('>', "%3E");
+    format!("FIX.{subject}")
 }
 
 /// Returns three addresses that no process uses at present.

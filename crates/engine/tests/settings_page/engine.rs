@@ -241,6 +241,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("[fleet].stream", ACCESS, "stream_and_time_are_those_of_the_settings"),
     ("[fleet].replicas", JETSTREAM, "jetstream"),
     ("[fleet].answer_ms", ACCESS, "stream_and_time_are_those_of_the_settings"),
+    ("[fleet].delete_after_days", JETSTREAM, "fleet"),
     ("[fleet].user", ACCESS, "a_user_has_a_password"),
     ("[fleet].password", ACCESS, "a_user_has_a_password"),
     ("[fleet].credentials", ACCESS, "credentials_are_signed_by_the_account"),

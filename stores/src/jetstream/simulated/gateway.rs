@@ -70,12 +70,15 @@ impl Gateway {
     }
 
     fn open(&mut self, world: &World, at: usize) -> Result<&mut Open, StoreError> {
-        let now = world.lock().now();
+        let mut state = world.lock();
+        let (now, delete_after) = (state.now(), state.delete_after);
+        drop(state);
         if self.stores[at].is_none() {
             let brokers = Arc::clone(&self.client) as _;
             let mut session = Session::new(brokers, &at.to_string(), now)?;
             // The owner is random otherwise.
             (session.owner, session.head.owner) = (now, now);
+            session.delete_after_ns = delete_after;
             let role = Role::Failed;
             self.stores[at] = Some(Open { session, numbers: NO_NUMBERS, role });
         }
@@ -136,11 +139,12 @@ impl Gateway {
         state.check(at, law);
         let choice = state.random.below(1 << 16);
         drop(state);
-        let Some(seq) = before.inbound(open.numbers, choice) else { return Ok(()) };
+        let Some((seq, time)) = before.inbound(open.numbers, choice) else { return Ok(()) };
         let found = open.session.read(Direction::Inbound, (seq, seq + 1), 1)?;
         if found.is_empty() {
-            let law = Err(format!("the inbound message {seq} is lost"));
-            world.lock().check(at, law);
+            let mut state = world.lock();
+            let law = state.histories[at].missed((seq, time));
+            state.check(at, law);
         }
         Ok(())
     }

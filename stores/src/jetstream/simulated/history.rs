@@ -14,8 +14,8 @@ pub(super) type Law = Result<(), String>;
 pub(super) struct Acknowledged {
     /// The numbers after the last acknowledged commit. `created_ns` ascends with each reset.
     numbers: Option<Numbers>,
-    /// Acknowledged inbound messages since the last reset.
-    inbound: Vec<u64>,
+    /// Acknowledged inbound messages since the last reset, with their times.
+    inbound: Vec<(u64, u64)>,
     /// Acknowledged queued messages.
     queued: BTreeMap<u64, Vec<u8>>,
 }
@@ -34,6 +34,12 @@ pub(super) struct History {
     /// The messages that were or may have been sent, by `created_ns` and MsgSeqNum(34); `None` if
     /// the number was skipped.
     contents: BTreeMap<(u64, u64), Option<Vec<u8>>>,
+    /// Age beyond which a message may be missing; 0 means never.
+    delete_after: u64,
+    /// The time of the latest batch that was tried.
+    latest: u64,
+    /// The number of messages that were missing because of their age.
+    pub(super) deleted: usize,
     /// The highest ticket whose removal from the queue was tried.
     unqueued: u64,
     take_overs: Vec<TakeOver>,
@@ -41,6 +47,10 @@ pub(super) struct History {
 }
 
 impl History {
+    pub(super) fn new(delete_after: u64) -> Self {
+        Self { delete_after, ..Self::default() }
+    }
+
     pub(super) fn acknowledged(&self) -> Acknowledged {
         self.acknowledged.clone()
     }
@@ -52,6 +62,7 @@ impl History {
     /// A process tries to write this batch.
     pub(super) fn tries(&mut self, batch: &Batch) {
         self.unqueued = self.unqueued.max(batch.unqueued);
+        self.latest = self.latest.max(batch.time_ns);
     }
 
     /// The process `owner` has begun to take the session over at `began`, and has it now.
@@ -100,8 +111,8 @@ impl History {
             inbound.clear();
         }
         *known = Some(numbers);
-        let received = batch.messages.keys().filter(|(way, _)| *way == Direction::Inbound);
-        inbound.extend(received.map(|(_, seq)| *seq));
+        let received = batch.messages.iter().filter(|((way, _), _)| *way == Direction::Inbound);
+        inbound.extend(received.map(|((_, seq), kept)| (*seq, kept.time_ns)));
         queued.extend(batch.queued.iter().map(|(ticket, kept)| (*ticket, kept.bytes.clone())));
         Ok(())
     }
@@ -109,14 +120,34 @@ impl History {
     /// A process has sent this message, or found it, so it may send it again.
     pub(super) fn sent(&mut self, numbers: Numbers, seq: u64, content: Option<&[u8]>) -> Law {
         let key = (numbers.created_ns, seq);
-        let known = self.contents.entry(key).or_insert_with(|| content.map(<[u8]>::to_vec));
+        let known = self.contents.entry(key).or_insert_with(|| content.map(<[u8]>::to_vec)).clone();
         if known.as_deref() == content {
+            return Ok(());
+        }
+        // A message begins with its time.
+        let time = known.as_deref().and_then(|text| str::from_utf8(text).ok()?.trim().parse().ok());
+        if content.is_none() && time.is_some_and(|time| self.is_too_old(time)) {
+            self.deleted += 1;
             return Ok(());
         }
         let text = |content: Option<&[u8]>| {
             content.map_or("nothing".to_owned(), |text| String::from_utf8_lossy(text).into_owned())
         };
         Err(format!("{key:?} has two contents: {} and {}", text(known.as_deref()), text(content)))
+    }
+
+    /// Returns true if a message of this time may be missing.
+    fn is_too_old(&self, time: u64) -> bool {
+        self.delete_after > 0 && time + self.delete_after < self.latest
+    }
+
+    /// An owner has not found the acknowledged inbound message of this number and time.
+    pub(super) fn missed(&mut self, (seq, time): (u64, u64)) -> Law {
+        if !self.is_too_old(time) {
+            return Err(format!("the inbound message {seq} is lost"));
+        }
+        self.deleted += 1;
+        Ok(())
     }
 
     /// A new owner has found this queue.
@@ -132,8 +163,9 @@ impl History {
 }
 
 impl Acknowledged {
-    /// Returns an acknowledged inbound message, if the session was not reset since.
-    pub(super) fn inbound(&self, numbers: Numbers, choice: usize) -> Option<u64> {
+    /// Returns the number and the time of an acknowledged inbound message, if the session was not
+    /// reset since.
+    pub(super) fn inbound(&self, numbers: Numbers, choice: usize) -> Option<(u64, u64)> {
         let is_same = self.numbers.is_some_and(|known| known.created_ns == numbers.created_ns);
         let count = self.inbound.len();
         (is_same && count > 0).then(|| self.inbound[choice % count])

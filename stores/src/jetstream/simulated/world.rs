@@ -26,6 +26,8 @@ pub(super) struct State {
     pub(super) random: Random,
     pub(super) cluster: Cluster,
     pub(super) histories: [History; SESSIONS],
+    /// Age beyond which messages are deleted; 0 means never.
+    pub(super) delete_after: u64,
     /// The gateways that run; a paused or killed one is absent.
     gateways: [Option<Gateway>; GATEWAYS],
     /// The present process of each gateway. A killed process has an older number.
@@ -64,10 +66,12 @@ impl World {
     pub(super) fn run(seed: u64, deliberate: Option<Deliberate>) -> Result<Report, String> {
         let mut random = Random::new(seed);
         let cluster = Cluster::new(random.next(), deliberate);
+        let delete_after = if random.below(2) == 0 { 0 } else { 50 + random.below(200) as u64 };
         let state = State {
             random,
             cluster,
-            histories: Default::default(),
+            histories: std::array::from_fn(|_| History::new(delete_after)),
+            delete_after,
             gateways: Default::default(),
             lives: [0; GATEWAYS],
             paused: 0,
@@ -91,6 +95,7 @@ impl World {
             events: state.cluster.events,
             commits: state.histories.iter().map(|history| history.commits).sum(),
             take_overs: state.histories.iter().map(History::take_overs).sum(),
+            deleted: state.histories.iter().map(|history| history.deleted).sum(),
         })
     }
 
@@ -171,6 +176,7 @@ pub(super) struct Report {
     pub(super) events: Events,
     pub(super) commits: usize,
     pub(super) take_overs: usize,
+    pub(super) deleted: usize,
 }
 
 /// The connection of a gateway's process to the brokers.
