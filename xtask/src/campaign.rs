@@ -113,6 +113,12 @@ const CHECKS: &[Check] = &[
         long: &["xtask simulate --worlds 200000"],
     },
     Check {
+        name: "simulated worlds of a fleet",
+        about: &["stores/src/jetstream"],
+        short: &["xtask simulate --kind fleet --worlds 2000"],
+        long: &["xtask simulate --kind fleet --worlds 20000"],
+    },
+    Check {
         name: "scenarios of the session layer in three worlds",
         about: &[
             "crates/codec",

@@ -1,7 +1,7 @@
 //! `cargo xtask simulate`: builds the program for simulated worlds (test runs with a simulated
 //! network, disk and clock), and runs worlds on all cores.
 //!
-//! `--seed N --worlds M [--kind K]` runs M worlds, starting with seed N. A violated law ends the
+//! `[--kind K] --seed N --worlds M` runs M worlds, starting with seed N. A violated law ends the
 //! run. The report then contains the last steps of the world, its seed, and a command that repeats
 //! this world alone. `--faults` tests the laws: each deliberate fault in the code must be caught
 //! within its number of worlds.
@@ -15,11 +15,12 @@ use std::process::Command;
 
 use crate::{Outcome, root};
 
-const USAGE: &str = "usage: cargo xtask simulate [--seed N] [--worlds M] [--kind KIND] [--lines N]
+const USAGE: &str = "usage: cargo xtask simulate [--kind KIND] [--seed N] [--worlds M] [--lines N]
        cargo xtask simulate --faults | --fault NAME
 
 kinds: links, crashes, disks, resets, damage, clocks, operators, mixed, applications, schedules,
-forgeries, hostile, engines; without one each seed has its own";
+forgeries, hostile, engines; without one each seed has its own. The worlds of the kind fleet run the
+stores of gateways over simulated brokers, on one core.";
 
 /// Runs simulated worlds, or tests the deliberate faults.
 ///
@@ -30,6 +31,7 @@ pub fn run(args: &[String]) -> Outcome {
         [flag] if flag == "--help" => Ok(USAGE.to_owned()),
         [flag] if flag == "--faults" => faults::run(None),
         [flag, name] if flag == "--fault" => faults::run(Some(name)),
+        [flag, kind, rest @ ..] if flag == "--kind" && kind == "fleet" => fleet(rest),
         _ => worlds(args),
     }
 }
@@ -44,6 +46,34 @@ fn worlds(args: &[String]) -> Outcome {
         Some(0) => Ok("no law is broken".to_owned()),
         Some(2) => Err(USAGE.to_owned()),
         _ => Err("a law is broken; see above".to_owned()),
+    }
+}
+
+/// Runs the worlds of the package `stores`, which is not part of the workspace.
+fn fleet(args: &[String]) -> Outcome {
+    let mut command = Command::new("cargo");
+    command.args(["test", "--quiet", "--release", "--manifest-path"]);
+    command.arg(root().join("stores/Cargo.toml"));
+    command.args(["--lib", "simulated::no_fault", "--", "--nocapture"]);
+    let (mut seed, mut worlds) = (0, 1_000);
+    let mut rest = args.iter();
+    while let Some(flag) = rest.next() {
+        let number = rest.next().and_then(|number| number.parse::<u64>().ok());
+        match (flag.as_str(), number) {
+            ("--seed", Some(number)) => seed = number,
+            ("--worlds", Some(number)) => worlds = number,
+            _ => return Err(USAGE.to_owned()),
+        }
+    }
+    command.env("TRANSFIX_SEED", seed.to_string()).env("TRANSFIX_WORLDS", worlds.to_string());
+    let target = std::env::var_os("CARGO_TARGET_DIR");
+    let target = target.map_or_else(|| root().join("target"), PathBuf::from);
+    command.env("CARGO_TARGET_DIR", target.join("stores"));
+    let status = command.status().map_err(|error| format!("cargo: {error}"))?;
+    if status.success() {
+        Ok("no law is broken".to_owned())
+    } else {
+        Err("a law is broken; see above".to_owned())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Simulated worlds: sessions over simulated brokers, with faults from a seed, and the laws that no
 //! fault may break.
 //!
-//! `TRANSFIX_SEEDS=n` runs n seeds, and `TRANSFIX_SEED=x` runs the seed x.
+//! `cargo xtask simulate --kind fleet --seed N --worlds M` runs M worlds from the seed N on.
 
 mod cluster;
 mod gateway;
@@ -32,14 +32,13 @@ const WORLDS: u64 = 200;
 #[test]
 fn no_fault_of_brokers_or_gateways_breaks_a_law() {
     let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
-    let seeds = match (number("TRANSFIX_SEED"), number("TRANSFIX_SEEDS")) {
-        (Some(seed), _) => seed..seed + 1,
-        (None, worlds) => 0..worlds.unwrap_or(WORLDS),
-    };
+    let first = number("TRANSFIX_SEED").unwrap_or(0);
+    let seeds = first..first + number("TRANSFIX_WORLDS").unwrap_or(WORLDS);
     let mut sums = [0; 11];
     for seed in seeds.clone() {
         let report = World::run(seed, None).unwrap_or_else(|broken| {
-            panic!("{broken}; again with TRANSFIX_SEED={seed}");
+            let again = "cargo xtask simulate --kind fleet --worlds 1 --seed";
+            panic!("{broken}; again with {again} {seed}");
         });
         let events = report.events;
         let counts = [

@@ -124,9 +124,11 @@ impl History {
         if known.as_deref() == content {
             return Ok(());
         }
-        // A message begins with its time.
-        let time = known.as_deref().and_then(|text| str::from_utf8(text).ok()?.trim().parse().ok());
-        if content.is_none() && time.is_some_and(|time| self.is_too_old(time)) {
+        // A process that is no owner any more may still find a message, which begins with its time.
+        let either =
+            if known.is_none() || content.is_none() { known.as_deref().or(content) } else { None };
+        let time = either.and_then(|text| str::from_utf8(text).ok()?.trim().parse().ok());
+        if time.is_some_and(|time| self.is_too_old(time)) {
             self.deleted += 1;
             return Ok(());
         }
