@@ -201,6 +201,15 @@ impl Gateway {
         }
     }
 
+    /// As [`Gateway::note_disabled`], unless an operator's request has changed the session since
+    /// this copy of it was made. Returns true if the note was changed.
+    pub(super) fn change_disabled(&self, known: &FleetSession, to: Option<Disabled>) -> bool {
+        let mut sessions = self.lock();
+        let session = sessions.get_mut(&known.id.to_string());
+        let session = session.filter(|session| session.disabled == known.disabled);
+        session.map(|session| session.disabled = to).is_some()
+    }
+
     pub(super) fn is_drained(&self) -> bool {
         self.is_drained.load(Ordering::Acquire)
     }

@@ -54,10 +54,11 @@ pub(super) fn enable_again(gateway: &Gateway, least: Duration) {
             Some(_) => {}
         }
         if is_owned || handle.settings().role == Role::Acceptor {
-            gateway.note_disabled(&session.id, None);
-            operate(handle, Action::LogOn {});
+            if gateway.change_disabled(&session, None) {
+                operate(handle, Action::LogOn {});
+            }
         } else {
-            gateway.note_disabled(&session.id, Some(Disabled::Standby));
+            gateway.change_disabled(&session, Some(Disabled::Standby));
         }
     }
 }
@@ -88,8 +89,10 @@ async fn look(gateway: &Gateway, owners: &mut BTreeMap<String, u64>) -> bool {
         match is_kept.get(&session.id.to_string()) {
             Some(true) => {
                 // An operator may have enabled it, or this gateway has just lost it.
-                if handle.status().enabled && !session.is_owned() {
-                    gateway.note_disabled(&session.id, Some(Disabled::Standby));
+                if handle.status().enabled
+                    && !session.is_owned()
+                    && gateway.change_disabled(&session, Some(Disabled::Standby))
+                {
                     operate(handle, disable());
                 }
             }
@@ -114,8 +117,9 @@ async fn look(gateway: &Gateway, owners: &mut BTreeMap<String, u64>) -> bool {
         match is_kept.get(&session.id.to_string()) {
             // An operator may have drained this gateway meanwhile.
             Some(false) if !gateway.is_drained() => {
-                gateway.note_disabled(&session.id, None);
-                operate(handle, Action::LogOn {});
+                if gateway.change_disabled(&session, None) {
+                    operate(handle, Action::LogOn {});
+                }
             }
             Some(_) => {}
             None => has_failed = true,
