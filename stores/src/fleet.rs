@@ -116,7 +116,9 @@ impl Drop for Fleet {
 
 impl fmt::Debug for Fleet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fleet").field("gateway", &self.gateway.name()).finish_non_exhaustive()
+        let mut debug = f.debug_struct("Fleet");
+        debug.field("gateway", &self.gateway.name()).field("sessions", &self.gateway.count());
+        debug.finish_non_exhaustive()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use async_nats::client::RequestErrorKind;
@@ -50,8 +50,9 @@ pub(crate) struct Gateway {
 #[derive(Clone)]
 pub(super) struct FleetSession {
     pub(super) id: SessionId,
-    /// The place of the record by which this gateway became the owner; 0 if another one is.
-    owns_since: Arc<AtomicU64>,
+    /// The place of the record by which this gateway became the owner; 0 if another one is. The
+    /// value ends with the store of the session.
+    owns_since: Weak<AtomicU64>,
     /// The reason why the fleet has disabled the session; `None` if it has not. An operator may
     /// have disabled the session all the same.
     pub(super) disabled: Option<Disabled>,
@@ -70,14 +71,16 @@ pub(super) enum Disabled {
 
 impl FleetSession {
     pub(super) fn is_owned(&self) -> bool {
-        self.owns_since.load(Ordering::Acquire) > 0
+        self.owns_since.upgrade().is_some_and(|since| since.load(Ordering::Acquire) > 0)
     }
 
     /// Notes that another gateway became the owner by the record at this place.
     fn note_taken(&self, place: u64) {
         let is_later = |since: u64| (since < place).then_some(0);
-        // Fails if this gateway has become the owner again since.
-        let _ = self.owns_since.fetch_update(Ordering::AcqRel, Ordering::Acquire, is_later);
+        if let Some(since) = self.owns_since.upgrade() {
+            // Fails if this gateway has become the owner again since.
+            let _ = since.fetch_update(Ordering::AcqRel, Ordering::Acquire, is_later);
+        }
     }
 
     /// Returns true if this run of another gateway may not take the session over now.
@@ -176,13 +179,21 @@ impl Gateway {
     /// Adds a session, whose store sets `owns_since`. An initiator starts disabled.
     pub(crate) fn add(&self, id: &SessionId, role: Role, owns_since: &Arc<AtomicU64>) {
         let disabled = (role == Role::Initiator).then_some(Disabled::Standby);
-        let session = FleetSession { id: id.clone(), owns_since: Arc::clone(owns_since), disabled };
+        let owns_since = Arc::downgrade(owns_since);
+        let session = FleetSession { id: id.clone(), owns_since, disabled };
         self.lock().insert(id.to_string(), session);
     }
 
-    /// Returns all sessions, with their handles.
+    /// Returns the number of sessions.
+    pub(super) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Returns all sessions, with their handles. Forgets those that were removed from the engine.
     pub(super) fn sessions(&self) -> Vec<(FleetSession, SessionHandle)> {
-        let sessions: Vec<_> = self.lock().values().cloned().collect();
+        let mut sessions = self.lock();
+        sessions.retain(|_, session| session.owns_since.strong_count() > 0);
+        let sessions: Vec<_> = sessions.values().cloned().collect();
         let Some(admin) = self.admin.get() else { return Vec::new() };
         let with_handle = |session: FleetSession| Some((admin.handle(&session.id)?, session));
         sessions.into_iter().filter_map(with_handle).map(|(handle, one)| (one, handle)).collect()
