@@ -8,6 +8,7 @@ mod access;
 mod gateway;
 mod operator;
 mod request;
+mod session;
 mod watch;
 
 use std::sync::Arc;

@@ -7,11 +7,9 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use transfix::{Action, Role, SessionHandle, StoreError};
 
-use super::gateway::{
-    Disabled, FleetSession, Gateway, LOGOUT, POLL, RELEASED, Reply, ask, disable, is_connected,
-    now, operate,
-};
+use super::gateway::{Gateway, LOGOUT, POLL, Reply, ask, disable, now, operate};
 use super::request::{Answer, Request};
+use super::session::{Disabled, FleetSession, RELEASED, is_connected};
 use super::wrong;
 use crate::failed;
 
