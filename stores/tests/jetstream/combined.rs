@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use transfix::{Engine, Role, SessionHandle, Settings};
+use transfix_gateway::Routes;
 use transfix_stores::{Fleet, FleetOperator};
 use transfix_testkit::temp::TempDir;
 
@@ -156,6 +157,17 @@ pub(super) fn a_reload_leaves_each_session_at_one_gateway(server: &Nats) {
     for engine in [changed, added] {
         engine.stop(LONG);
     }
+}
+
+/// The routes of `transfix gateway` need files of one machine, so they are refused.
+pub(super) fn routes_are_refused(server: &Nats) {
+    let mut all = Settings::of(settings(Role::Acceptor, "US", "ROUTED", "127.0.0.1:0"));
+    all.fleet = Some(fleet_settings(server, "ROUTES", "a"));
+    let open = |all: &Settings| transfix_gateway::Gateway::open(Routes::default(), all, |_| ());
+    let refused = open(&all).unwrap_err();
+    assert!(refused.contains("[fleet]: routes work on one machine only"), "{refused}");
+    all.fleet = None;
+    open(&all).unwrap().end();
 }
 
 /// A gateway reads the owners of many initiators at the same time. No venue listens, so all of them
