@@ -81,12 +81,11 @@ impl FleetSession {
             Some(Disabled::Released(at, _)) => {
                 (at.elapsed() >= RELEASED).then_some("has released it")
             }
-            // An initiator without a connection is about to connect, or an operator has disabled
-            // it.
-            Some(Disabled::Standby) | None => match handle.settings().role {
-                Role::Initiator => None,
-                Role::Acceptor => Some("is not connected with the counterparty"),
-            },
+            // An initiator without a connection is about to connect.
+            Some(Disabled::Standby) | None if handle.settings().role == Role::Initiator => None,
+            // An operator has logged the session out.
+            Some(Disabled::Standby) | None if !handle.status().enabled => None,
+            Some(Disabled::Standby) | None => Some("is not connected with the counterparty"),
         }
     }
 }

@@ -206,7 +206,19 @@ pub(super) fn a_connected_session_is_refused_elsewhere_and_then_handed_over(
     let why = "gateway a is not connected with the counterparty";
     events::expect(2, &gateways[0].session().id().to_string(), ("a", "b"), why);
     drop(handle);
+    // An operator's logout holds at all gateways, until an operator moves the session.
+    gateways[1].session().operate(&Action::LogOut { text: String::new() }).unwrap();
     third.stop(LONG);
+    let at_first = gateways[0].session();
+    let refused = at_first.counters().disconnects;
+    let (fourth, seen) = connect(&dir, &gateways[0]);
+    until("the refusals", || at_first.counters().disconnects >= refused + 3);
+    assert_eq!(at_first.status().last_end.map(|end| end.reason), Some(Disconnect::InUse));
+    let operator = FleetOperator::connect(&fleet_settings(server, way.name, "-")).unwrap();
+    operator.move_session(&at_first.id().to_string(), "a").unwrap();
+    wait_for(&seen, "logon");
+    trade(&fourth.sessions().next().unwrap(), &seen, "4");
+    fourth.stop(LONG);
     gateways.into_iter().for_each(Gateway::stop);
 }
 
