@@ -210,7 +210,7 @@ impl Gateway {
     /// Returns the name of the gateway with this run.
     fn name_of(&self, run: u64) -> String {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        names.get(&run).cloned().unwrap_or_else(|| format!("{run:016x} of an earlier time"))
+        names.get(&run).cloned().unwrap_or_else(|| format!("of run {run:016x}"))
     }
 
     /// Tells the previous owner of a session that this gateway has taken the session over. If the
