@@ -19,6 +19,9 @@ use super::events;
 use crate::server::Nats;
 use crate::{Echo, LONG, commit, order, settings};
 
+/// Time limit for a change. The election of a leader takes 9 s, and a request 12 s.
+const LIMIT: Duration = Duration::from_secs(60);
+
 /// A way to run the sessions of a gateway. Each way has a stream of its own, with this name.
 pub(super) struct Way {
     pub(super) name: &'static str,
@@ -156,13 +159,13 @@ pub(super) fn until(what: &str, is_true: impl Fn() -> bool) -> Duration {
         if is_true() {
             return passed;
         }
-        assert!(passed < LONG, "{what}");
+        assert!(passed < LIMIT, "{what}");
         thread::park_timeout(Duration::from_millis(1));
     }
 }
 
 pub(super) fn wait_for(seen: &Receiver<String>, wanted: &str) {
-    while seen.recv_timeout(LONG).unwrap_or_else(|_| panic!("{wanted} has not come")) != wanted {}
+    while seen.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("{wanted} has not come")) != wanted {}
 }
 
 /// Sends an order, and waits for its answer.

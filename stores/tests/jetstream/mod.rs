@@ -5,7 +5,7 @@ mod combined;
 mod events;
 mod fleet;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use transfix_store::{Kind, Record, Store};
@@ -23,9 +23,16 @@ use crate::{
     engines_take_turns, the_last_opener_writes,
 };
 
+/// A cluster uses the whole machine, and a late answer fails a store. So there is one at a time.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Most tests wait for time limits, so they run at the same time.
 #[test]
 fn fleet() {
+    let _turn = turn();
     events::keep();
     let (server, dir) = (Nats::start(), TempDir::new());
     let ways = fleet::ways(&dir);
@@ -48,6 +55,7 @@ fn fleet() {
 
 #[test]
 fn jetstream() {
+    let _turn = turn();
     let server = Arc::new(Nats::start());
     laws(&*server);
     the_last_opener_writes(&*server);
