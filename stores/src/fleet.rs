@@ -8,6 +8,7 @@ mod access;
 mod gateway;
 mod operator;
 mod request;
+mod session;
 mod watch;
 
 use std::sync::Arc;
@@ -116,7 +117,9 @@ impl Drop for Fleet {
 
 impl fmt::Debug for Fleet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fleet").field("gateway", &self.gateway.name()).finish_non_exhaustive()
+        let mut debug = f.debug_struct("Fleet");
+        debug.field("gateway", &self.gateway.name()).field("sessions", &self.gateway.count());
+        debug.finish_non_exhaustive()
     }
 }
 

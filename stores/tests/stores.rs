@@ -163,6 +163,7 @@ fn a_long_resend_finds_all(server: &impl Server) {
 }
 
 /// An application that answers each order with a report, and passes received messages to the test.
+#[derive(Clone)]
 struct Echo(Sender<String>);
 
 impl Application for Echo {

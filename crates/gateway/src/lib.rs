@@ -64,6 +64,10 @@ use told::Told;
 
 /// The minimum number of application threads, which forward messages.
 const APPLICATION_THREADS: usize = 2;
+/// The reason why a gateway is no part of a fleet. A gateway of another machine would not know the
+/// targets that already have a message, and would send the message again.
+const FLEET: &str = "[fleet]: routes work on one machine only, because their files of choices are \
+                     there; remove [fleet], or use an application of your own";
 
 /// Raises the number of application threads to what a gateway needs. These threads do not drive
 /// sessions, so one may wait until another session has stored a message.
@@ -112,12 +116,15 @@ impl Gateway {
     /// line for people when a session or a program connects or disconnects.
     ///
     /// # Errors
-    /// Names the socket or file that cannot be opened.
+    /// Names the socket or file that cannot be opened. Settings with `[fleet]` are refused.
     pub fn open(
         routes: Routes,
         settings: &Settings,
         say: impl Fn(&str) + Send + 'static,
     ) -> Result<Self, String> {
+        if settings.fleet.is_some() {
+            return Err(FLEET.to_owned());
+        }
         // Reads the stores before the engine opens them, so that only messages of earlier processes
         // are found.
         let (choices, held) = (Choices::read(settings)?, Held::begin()?);

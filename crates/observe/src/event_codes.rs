@@ -235,6 +235,10 @@ events! {
     StoredMessagesLost = 2040, Warn,
         "the numbers start again: messages stored without a logon are not sent",
         "Send the messages again if they are still valid: they had the numbers `first` to `last`.";
+    SessionMoved = 2041, Info,
+        "the session has moved to another gateway of the fleet",
+        "Read `why`. If the gateway `from` is gone or has not answered, look at its machine and \
+         at its connection to the brokers.";
     LogonWaits = 2101, Warn,
         "a Logon(A) is delayed, because many logons have failed",
         "Look at `asked`, the requested session: somebody guesses passwords, or a counterparty \

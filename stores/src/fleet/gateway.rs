@@ -10,9 +10,11 @@ use async_nats::{Client, Message, Subscriber};
 use futures_util::StreamExt;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, spawn_blocking};
-use transfix::{Action, Admin, FleetSettings, Role, SessionHandle, SessionId, State, StoreError};
+use transfix::{Action, Admin, FleetSettings, Role, SessionHandle, SessionId, StoreError};
+use transfix_observe::event;
 
 use super::request::{Answer, GatewayStatus, Request, SessionInFleet};
+use super::session::{Disabled, FleetSession, Why, is_connected};
 use super::{watch, wrong};
 use crate::failed;
 use crate::jetstream::JetStream;
@@ -21,8 +23,6 @@ use crate::jetstream::JetStream;
 const OWN_ANSWER: Duration = Duration::from_secs(5);
 /// Maximum time for a session to log out before another gateway takes it over.
 pub(super) const LOGOUT: Duration = Duration::from_secs(12);
-/// Time after which a gateway uses a released session again that no other gateway has taken over.
-pub(super) const RELEASED: Duration = Duration::from_secs(30);
 /// Interval at which an expected change of a session is checked.
 pub(super) const POLL: Duration = Duration::from_millis(2);
 /// Text(58) of the Logout(5) before another gateway takes over.
@@ -37,6 +37,8 @@ pub(crate) struct Gateway {
     /// Age beyond which messages are deleted; 0 means never.
     pub(crate) delete_after: Duration,
     sessions: Mutex<BTreeMap<String, FleetSession>>,
+    /// The names of the gateways that were in the fleet since this one joined, by run.
+    names: Mutex<BTreeMap<u64, String>>,
     admin: OnceLock<Admin>,
     /// True while the gateway answers requests.
     is_member: AtomicBool,
@@ -44,56 +46,6 @@ pub(crate) struct Gateway {
     /// Wakes the task that takes initiators over.
     pub(super) wake: Notify,
     tasks: Mutex<Vec<AbortHandle>>,
-}
-
-/// A session of this gateway.
-#[derive(Clone)]
-pub(super) struct FleetSession {
-    pub(super) id: SessionId,
-    /// The place of the record by which this gateway became the owner; 0 if another one is.
-    owns_since: Arc<AtomicU64>,
-    /// The reason why the fleet has disabled the session; `None` if it has not. An operator may
-    /// have disabled the session all the same.
-    pub(super) disabled: Option<Disabled>,
-}
-
-/// The reason why the fleet has disabled a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Disabled {
-    /// An initiator of another gateway.
-    Standby,
-    /// The session was released, at this time, to this run of a gateway.
-    Released(Instant, u64),
-    /// The gateway was drained.
-    Drained,
-}
-
-impl FleetSession {
-    pub(super) fn is_owned(&self) -> bool {
-        self.owns_since.load(Ordering::Acquire) > 0
-    }
-
-    /// Notes that another gateway became the owner by the record at this place.
-    fn note_taken(&self, place: u64) {
-        let is_later = |since: u64| (since < place).then_some(0);
-        // Fails if this gateway has become the owner again since.
-        let _ = self.owns_since.fetch_update(Ordering::AcqRel, Ordering::Acquire, is_later);
-    }
-
-    /// Returns true if this run of another gateway may not take the session over now.
-    fn is_kept_from(&self, run: u64, handle: &SessionHandle) -> bool {
-        if !self.is_owned() {
-            return false;
-        }
-        match self.disabled {
-            _ if is_connected(handle) => true,
-            Some(Disabled::Drained) => false,
-            Some(Disabled::Released(at, to)) => to != run && at.elapsed() < RELEASED,
-            // An initiator without a connection is about to connect, or an operator has disabled
-            // it.
-            Some(Disabled::Standby) | None => handle.settings().role == Role::Initiator,
-        }
-    }
 }
 
 /// Returns the subject of the requests to one run of a gateway.
@@ -152,6 +104,7 @@ impl Gateway {
             answer: settings.answer,
             delete_after: settings.delete_after,
             sessions: Mutex::default(),
+            names: Mutex::default(),
             admin: OnceLock::new(),
             is_member: AtomicBool::new(false),
             is_drained: AtomicBool::new(false),
@@ -175,14 +128,19 @@ impl Gateway {
 
     /// Adds a session, whose store sets `owns_since`. An initiator starts disabled.
     pub(crate) fn add(&self, id: &SessionId, role: Role, owns_since: &Arc<AtomicU64>) {
-        let disabled = (role == Role::Initiator).then_some(Disabled::Standby);
-        let session = FleetSession { id: id.clone(), owns_since: Arc::clone(owns_since), disabled };
-        self.lock().insert(id.to_string(), session);
+        self.lock().insert(id.to_string(), FleetSession::new(id, role, owns_since));
     }
 
-    /// Returns all sessions, with their handles.
+    /// Returns the number of sessions.
+    pub(super) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Returns all sessions, with their handles. Forgets those that were removed from the engine.
     pub(super) fn sessions(&self) -> Vec<(FleetSession, SessionHandle)> {
-        let sessions: Vec<_> = self.lock().values().cloned().collect();
+        let mut sessions = self.lock();
+        sessions.retain(|_, session| session.has_store());
+        let sessions: Vec<_> = sessions.values().cloned().collect();
         let Some(admin) = self.admin.get() else { return Vec::new() };
         let with_handle = |session: FleetSession| Some((admin.handle(&session.id)?, session));
         sessions.into_iter().filter_map(with_handle).map(|(handle, one)| (one, handle)).collect()
@@ -199,6 +157,15 @@ impl Gateway {
         if let Some(session) = self.lock().get_mut(&id.to_string()) {
             session.disabled = disabled;
         }
+    }
+
+    /// As [`Gateway::note_disabled`], unless an operator's request has changed the session since
+    /// this copy of it was made. Returns true if the note was changed.
+    pub(super) fn change_disabled(&self, known: &FleetSession, to: Option<Disabled>) -> bool {
+        let mut sessions = self.lock();
+        let session = sessions.get_mut(&known.id.to_string());
+        let session = session.filter(|session| session.disabled == known.disabled);
+        session.map(|session| session.disabled = to).is_some()
     }
 
     pub(super) fn is_drained(&self) -> bool {
@@ -223,11 +190,27 @@ impl Gateway {
         }
         let request = Request::MayTake { session: session.to_owned(), run: self.run };
         let reply = ask(&self.brokers, owner, &request, self.answer);
-        match self.brokers.block_on(reply)? {
-            Reply::Answer(Answer::Free) | Reply::Gone | Reply::Silent => Ok(()),
-            Reply::Answer(Answer::InUse { gateway }) => Err(in_use(gateway)),
-            Reply::Answer(other) => Err(wrong(format!("{session}: its gateway answers {other:?}"))),
+        let why = match self.brokers.block_on(reply)? {
+            Reply::Answer(Answer::Free { why }) => why,
+            Reply::Gone => "is gone".to_owned(),
+            Reply::Silent => format!("has not answered within {:?}", self.answer),
+            Reply::Answer(Answer::InUse { gateway }) => return Err(in_use(gateway)),
+            Reply::Answer(other) => {
+                return Err(wrong(format!("{session}: its gateway answers {other:?}")));
+            }
+        };
+        let from = self.name_of(owner);
+        let why = format!("gateway {from} {why}");
+        if let Some(session) = self.lock().get_mut(session) {
+            session.may_take = Some(Why { from, why });
         }
+        Ok(())
+    }
+
+    /// Returns the name of the gateway with this run.
+    fn name_of(&self, run: u64) -> String {
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.get(&run).cloned().unwrap_or_else(|| format!("of run {run:016x}"))
     }
 
     /// Tells the previous owner of a session that this gateway has taken the session over. If the
@@ -236,11 +219,13 @@ impl Gateway {
         if previous == self.run {
             return;
         }
-        let request = Request::Taken { session: session.to_owned(), place };
-        let text = serde_json::to_vec(&request).unwrap_or_default();
+        let why = self.lock().get_mut(session).and_then(|session| session.may_take.take());
+        let Some(Why { from, why }) = why else { return };
+        tell_moved(session, &from, &self.name, &why);
+        let gateway = self.name.clone();
+        let request = Request::Taken { session: session.to_owned(), place, gateway, why };
         let subject = subject_of(self.brokers.name(), previous);
-        let told = self.brokers.client().publish(subject, text.into());
-        let _ = self.brokers.block_on(told);
+        self.brokers.block_on(self.tell(subject, &request));
     }
 
     /// Begins to answer requests, and to take initiators over.
@@ -274,6 +259,8 @@ impl Gateway {
             }
         }
         self.is_member.store(true, Ordering::Release);
+        self.note_joined(self.run, self.name.clone());
+        self.brokers.block_on(self.tell_joined(subject_of_all(stream)));
         self.spawn(watch::run(Arc::clone(self)));
         Ok(())
     }
@@ -312,15 +299,20 @@ impl Gateway {
     async fn answer(self: &Arc<Self>, request: Request) -> Answer {
         match request {
             Request::MayTake { session, run } => match self.find(&session) {
-                Some((session, handle)) if session.is_kept_from(run, &handle) => {
-                    Answer::InUse { gateway: self.name.clone() }
-                }
-                _ => Answer::Free,
+                Some((session, handle)) => match session.may_be_taken_by(run, &handle) {
+                    Some(why) => Answer::Free { why: why.to_owned() },
+                    None => Answer::InUse { gateway: self.name.clone() },
+                },
+                None => Answer::Free { why: "does not have it in its settings".to_owned() },
             },
             Request::Initiators { run } => {
                 let all = self.sessions().into_iter();
-                let kept = all.filter(|(session, handle)| session.is_kept_from(run, handle));
-                Answer::Initiators { sessions: kept.map(|(one, _)| one.id.to_string()).collect() }
+                let is_kept = |(session, handle): &(FleetSession, SessionHandle)| {
+                    handle.settings().role == Role::Initiator
+                        && session.may_be_taken_by(run, handle).is_none()
+                };
+                let kept = all.filter(is_kept).map(|(session, _)| session.id.to_string());
+                Answer::Initiators { sessions: kept.collect() }
             }
             Request::Status => Answer::Status(self.status()),
             Request::Drain => self.drain().await,
@@ -337,10 +329,17 @@ impl Gateway {
                 }
                 _ => Answer::Done,
             },
-            Request::Taken { session, place } => {
-                if let Some((session, _)) = self.find(&session) {
+            Request::Taken { session: name, place, gateway, why } => {
+                if let Some((session, _)) = self.find(&name) {
+                    tell_moved(&name, &self.name, &gateway, &why);
                     session.note_taken(place);
                     self.wake.notify_one();
+                }
+                Answer::Done
+            }
+            Request::Joined { gateway, run } => {
+                if self.note_joined(run, gateway) {
+                    self.tell_joined(subject_of(self.brokers.name(), run)).await;
                 }
                 Answer::Done
             }
@@ -369,20 +368,38 @@ impl Gateway {
     /// Tells all gateways that sessions were released. If the message is lost, they find out at
     /// their next look.
     async fn tell_released(&self) {
-        let subject = subject_of_all(self.brokers.name());
-        let text = serde_json::to_vec(&Request::Released).unwrap_or_default();
+        self.tell(subject_of_all(self.brokers.name()), &Request::Released).await;
+    }
+
+    /// Notes the name of a gateway. Returns true if it was unknown.
+    fn note_joined(&self, run: u64, gateway: String) -> bool {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.insert(run, gateway).is_none()
+    }
+
+    /// Tells other gateways the name of this one. A gateway that did not know it answers with its
+    /// own name.
+    async fn tell_joined(&self, subject: String) {
+        let (gateway, run) = (self.name.clone(), self.run);
+        self.tell(subject, &Request::Joined { gateway, run }).await;
+    }
+
+    /// Sends a request without an answer. The request may be lost.
+    async fn tell(&self, subject: String, request: &Request) {
+        let text = serde_json::to_vec(request).unwrap_or_default();
         let _ = self.brokers.client().publish(subject, text.into()).await;
     }
+}
+
+/// Reports that a session has moved from one gateway to another one.
+fn tell_moved(session: &str, from: &str, to: &str, why: &str) {
+    event!(info, SessionMoved, session, from, to, why);
 }
 
 /// Returns the time for measuring waits.
 pub(super) fn now() -> Instant {
     #[expect(clippy::disallowed_methods, reason = "only the patience depends on it")]
     Instant::now()
-}
-
-pub(super) fn is_connected(handle: &SessionHandle) -> bool {
-    !matches!(handle.state(), State::Disconnected | State::LogonAwaited)
 }
 
 /// Logs the sessions out, disables them, and waits until they are disconnected.

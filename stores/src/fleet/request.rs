@@ -17,11 +17,13 @@ pub(super) enum Request {
     /// The gateway takes sessions over again.
     Resume,
     /// Another gateway has taken this session over, by the record at this place of the stream.
-    Taken { session: String, place: u64 },
+    Taken { session: String, place: u64, gateway: String, why: String },
     /// The gateway logs this session out, so that another run of a gateway can take it over.
     Release { session: String, to: u64 },
     /// The gateway asks the owner to release this session, and takes it over.
     Move { session: String },
+    /// A gateway is in the fleet.
+    Joined { gateway: String, run: u64 },
     /// Sessions were released: gateways look whether they can take an initiator over.
     Released,
 }
@@ -30,8 +32,8 @@ pub(super) enum Request {
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub(super) enum Answer {
-    /// The session may be taken over.
-    Free,
+    /// The session may be taken over: the gateway is drained, for instance.
+    Free { why: String },
     /// The gateway uses the session.
     InUse { gateway: String },
     /// The initiators that the gateway uses.

@@ -1,22 +1,22 @@
 //! Takes over initiators whose gateway does not answer, and sessions that an operator moves.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::{StreamExt, stream};
 use transfix::{Action, Role, SessionHandle, StoreError};
 
-use super::gateway::{
-    Disabled, FleetSession, Gateway, LOGOUT, POLL, RELEASED, Reply, ask, disable, is_connected,
-    now, operate,
-};
+use super::gateway::{Gateway, LOGOUT, POLL, Reply, ask, disable, now, operate};
 use super::request::{Answer, Request};
+use super::session::{Disabled, FleetSession, RELEASED, is_connected};
 use super::wrong;
 use crate::failed;
 
 /// Maximum time for this gateway to take a session over that an operator moves to it.
 const TAKING: Duration = Duration::from_secs(20);
+/// Maximum number of requests that wait for their answers at the same time.
+const AT_ONCE: usize = 64;
 
 /// Checks all sessions twice in the time that a gateway has for an answer.
 pub(super) async fn run(gateway: Arc<Gateway>) {
@@ -52,10 +52,11 @@ pub(super) fn enable_again(gateway: &Gateway, least: Duration) {
             Some(_) => {}
         }
         if is_owned || handle.settings().role == Role::Acceptor {
-            gateway.note_disabled(&session.id, None);
-            operate(handle, Action::LogOn {});
+            if gateway.change_disabled(&session, None) {
+                operate(handle, Action::LogOn {});
+            }
         } else {
-            gateway.note_disabled(&session.id, Some(Disabled::Standby));
+            gateway.change_disabled(&session, Some(Disabled::Standby));
         }
     }
 }
@@ -77,23 +78,28 @@ async fn look(gateway: &Gateway, owners: &mut BTreeMap<String, u64>) -> bool {
         handle.settings().role == Role::Initiator && !session.is_owned()
     };
     let others: Vec<_> = gateway.sessions().into_iter().filter(is_other).collect();
-    let (mut free, mut has_failed) = (Vec::new(), others.is_empty() && probe(gateway).await);
-    let mut known = Kept::default();
+    let mut has_failed = others.is_empty() && probe(gateway).await;
+    let names: BTreeSet<_> = others.iter().map(|(session, _)| session.id.to_string()).collect();
+    owners.retain(|name, _| names.contains(name));
+    let is_kept = ask_owners(gateway, owners, names).await;
+    let mut free = Vec::new();
     for (session, handle) in others {
-        match known.keeps(gateway, owners, &session).await {
-            Ok(true) => {
+        match is_kept.get(&session.id.to_string()) {
+            Some(true) => {
                 // An operator may have enabled it, or this gateway has just lost it.
-                if handle.status().enabled && !session.is_owned() {
-                    gateway.note_disabled(&session.id, Some(Disabled::Standby));
+                if handle.status().enabled
+                    && !session.is_owned()
+                    && gateway.change_disabled(&session, Some(Disabled::Standby))
+                {
                     operate(handle, disable());
                 }
             }
-            Ok(false) if session.disabled == Some(Disabled::Standby) => {
+            Some(false) if session.disabled == Some(Disabled::Standby) => {
                 free.push((session, handle));
             }
-            Ok(false) => {}
+            Some(false) => {}
             // Nothing is known, so the session stays as it is.
-            Err(_) => has_failed = true,
+            None => has_failed = true,
         }
     }
     if free.is_empty() {
@@ -102,17 +108,19 @@ async fn look(gateway: &Gateway, owners: &mut BTreeMap<String, u64>) -> bool {
     // Other gateways have seen the same. The first one of them takes the sessions over.
     let wait = getrandom::u32().unwrap_or(0) % 4;
     tokio::time::sleep(gateway.answer * wait / 32).await;
-    known = Kept::default();
+    let names: BTreeSet<_> = free.iter().map(|(session, _)| session.id.to_string()).collect();
+    owners.retain(|name, _| !names.contains(name));
+    let is_kept = ask_owners(gateway, owners, names).await;
     for (session, handle) in free {
-        owners.remove(&session.id.to_string());
-        match known.keeps(gateway, owners, &session).await {
+        match is_kept.get(&session.id.to_string()) {
             // An operator may have drained this gateway meanwhile.
-            Ok(false) if !gateway.is_drained() => {
-                gateway.note_disabled(&session.id, None);
-                operate(handle, Action::LogOn {});
+            Some(false) if !gateway.is_drained() => {
+                if gateway.change_disabled(&session, None) {
+                    operate(handle, Action::LogOn {});
+                }
             }
-            Ok(_) => {}
-            Err(_) => has_failed = true,
+            Some(_) => {}
+            None => has_failed = true,
         }
     }
     has_failed
@@ -126,33 +134,41 @@ async fn probe(gateway: &Gateway) -> bool {
     }
 }
 
-/// The initiators that other gateways keep, by the run of the gateway.
-#[derive(Default)]
-struct Kept(BTreeMap<u64, BTreeSet<String>>);
-
-impl Kept {
-    /// Returns true if another gateway keeps the session.
-    ///
-    /// # Errors
-    /// The brokers do not answer, or the answer of the gateway is unknown.
-    async fn keeps(
-        &mut self,
-        gateway: &Gateway,
-        owners: &mut BTreeMap<String, u64>,
-        session: &FleetSession,
-    ) -> Result<bool, StoreError> {
-        let name = session.id.to_string();
-        let owner = match owners.get(&name) {
-            Some(owner) => *owner,
-            None => owner_of(gateway, &name).await?,
-        };
-        owners.insert(name.clone(), owner);
-        let of_owner = match self.0.entry(owner) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(unknown) => unknown.insert(kept_by(gateway, owner).await?),
-        };
-        Ok(of_owner.contains(&name))
+/// Returns true for each session that another gateway keeps, and false for each other one. A
+/// session is missing if the brokers do not answer, or if the answer of its gateway is unknown.
+/// Reads the owners that are missing in `owners`.
+async fn ask_owners(
+    gateway: &Gateway,
+    owners: &mut BTreeMap<String, u64>,
+    names: BTreeSet<String>,
+) -> BTreeMap<String, bool> {
+    let unknown: Vec<_> =
+        names.iter().filter(|name| !owners.contains_key(*name)).cloned().collect();
+    let read = unknown.into_iter().map(|name| async {
+        let owner = owner_of(gateway, &name).await;
+        (name, owner)
+    });
+    let mut read = stream::iter(read).buffer_unordered(AT_ONCE);
+    while let Some((name, owner)) = read.next().await {
+        if let Ok(owner) = owner {
+            owners.insert(name, owner);
+        }
     }
+    let runs: BTreeSet<u64> = names.iter().filter_map(|name| owners.get(name)).copied().collect();
+    let asked = runs.into_iter().map(|run| async move { (run, kept_by(gateway, run).await) });
+    let mut asked = stream::iter(asked).buffer_unordered(AT_ONCE);
+    let mut kept = BTreeMap::new();
+    while let Some((run, sessions)) = asked.next().await {
+        if let Ok(sessions) = sessions {
+            kept.insert(run, sessions);
+        }
+    }
+    let is_kept = |name: String| {
+        let of_owner = kept.get(owners.get(&name)?)?;
+        let is_kept = of_owner.contains(&name);
+        Some((name, is_kept))
+    };
+    names.into_iter().filter_map(is_kept).collect()
 }
 
 /// Returns the owner of a session; 0 without an owner.

@@ -1,12 +1,19 @@
 //! Stores in NATS JetStream: three real brokers, which are killed, and streams that are refused.
 
 mod access;
+mod combined;
+mod events;
 mod fleet;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use transfix_store::{Kind, Record, Store};
+use transfix_stores::FleetOperator;
 use transfix_testkit::laws::Patient;
+use transfix_testkit::temp::TempDir;
+
+use fleet::fleet_settings;
 
 use crate::gateways::orders_are_answered_once_whatever_happens;
 use crate::server::{Nats, Server};
@@ -16,18 +23,39 @@ use crate::{
     engines_take_turns, the_last_opener_writes,
 };
 
+/// A cluster uses the whole machine, and a late answer fails a store. So there is one at a time.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Most tests wait for time limits, so they run at the same time.
 #[test]
 fn fleet() {
-    let server = Nats::start();
-    for way in fleet::WAYS {
-        fleet::a_connected_session_is_refused_elsewhere_and_then_handed_over(&server, way);
-        fleet::an_initiator_connects_from_one_gateway(&server, way);
-    }
-    fleet::messages_are_deleted_after_their_time(&server);
+    let _turn = turn();
+    events::keep();
+    let (server, dir) = (Nats::start(), TempDir::new());
+    let ways = fleet::ways(&dir);
+    thread::scope(|threads| {
+        for way in &ways {
+            let server = &server;
+            threads.spawn(move || {
+                FleetOperator::create(&fleet_settings(server, way.name, "-")).unwrap();
+                fleet::a_connected_session_is_refused_elsewhere_and_then_handed_over(server, way);
+                fleet::an_initiator_connects_from_one_gateway(server, way);
+            });
+        }
+        threads.spawn(|| fleet::messages_are_deleted_after_their_time(&server));
+        threads.spawn(|| combined::routes_are_refused(&server));
+        threads.spawn(|| combined::sessions_from_a_template_move(&server));
+        threads.spawn(|| combined::a_reload_leaves_each_session_at_one_gateway(&server));
+        threads.spawn(|| combined::a_gateway_takes_a_thousand_initiators(&server));
+    });
 }
 
 #[test]
 fn jetstream() {
+    let _turn = turn();
     let server = Arc::new(Nats::start());
     laws(&*server);
     the_last_opener_writes(&*server);

@@ -65,12 +65,18 @@ fn names(arguments: &str) -> Vec<&str> {
 const MACROS: [(&str, usize, &str); 3] =
     [("event!(", 0, ""), ("tell!(", 3, "left_out"), ("line!(", 2, "session, left_out")];
 
-fn sites() -> Vec<Site> {
+/// Returns the source files that may write events.
+fn sources() -> Vec<(String, String)> {
     let mut files = Vec::new();
-    rust_files(&root().join("crates/engine/src"), &mut files);
-    rust_files(&root().join("crates/observe/src"), &mut files);
+    for dir in ["crates/engine/src", "crates/observe/src", "stores/src"] {
+        rust_files(&root().join(dir), &mut files);
+    }
+    files
+}
+
+fn sites() -> Vec<Site> {
     let mut sites = Vec::new();
-    for (file, text) in &files {
+    for (file, text) in &sources() {
         for (name, before, added) in MACROS {
             for (at, _) in text.match_indices(name) {
                 sites.extend(site(file, arguments(&text[at + name.len()..]), before, added));
@@ -219,10 +225,7 @@ fn a_remedy_names_keys_and_fields_that_exist() {
 /// Every event is logged with a code, because an operator looks the code up in the book.
 #[test]
 fn events_are_written_with_their_codes() {
-    let mut files = Vec::new();
-    rust_files(&root().join("crates/engine/src"), &mut files);
-    rust_files(&root().join("crates/observe/src"), &mut files);
-    for (file, text) in &files {
+    for (file, text) in &sources() {
         for level in ["error", "warn", "info"] {
             let call = format!("tracing::{level}!(");
             assert!(!text.contains(&call), "{file}: write `event!({level}, …)` in place of {call}");
