@@ -128,3 +128,35 @@ impl fmt::Debug for FleetOperator {
         f.debug_struct("FleetOperator").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::request::SessionInFleet;
+    use super::*;
+
+    #[test]
+    fn the_administration_knows_the_form_of_a_gateway() {
+        let session = SessionInFleet {
+            session: "FIX.4.4:VENUE->A".to_owned(),
+            is_owner: true,
+            is_logged_on: false,
+            next_num_in: 7,
+            next_num_out: 8,
+        };
+        let (gateway, sessions) = ("gw1".to_owned(), vec![session]);
+        let status = GatewayStatus { gateway, is_drained: true, sessions, run: 1 };
+        // The keys that `transfix_admin::FleetStatus` reads.
+        let session = json!({
+            "session": "FIX.4.4:VENUE->A",
+            "is_owner": true,
+            "is_logged_on": false,
+            "next_num_in": 7,
+            "next_num_out": 8,
+        });
+        let expected =
+            json!({ "gateway": "gw1", "is_drained": true, "sessions": [session], "run": 1 });
+        assert_eq!(serde_json::to_value(status).unwrap(), expected);
+    }
+}
