@@ -167,7 +167,7 @@ mod tests {
             assert!(Settings::load(&path).is_err(), "{text}");
         }
         let of_password = load(&format!("{FLEET}user = 'desk'\npassword = 'sesame'\n"));
-        assert_eq!(of_password.unwrap().unwrap().secret_files, [path.clone()]);
+        assert_eq!(of_password.unwrap().unwrap().secret_files, std::slice::from_ref(&path));
         assert_eq!(load(SESSION), Ok(None));
         let shown = path.display();
         for (text, expected) in [
