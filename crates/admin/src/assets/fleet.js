@@ -32,7 +32,10 @@ export function open(main) {
       one.drained ? ["warn", "⚠ drained"] : ["good", "● takes sessions"],
       number(one.owned), number(one.logged_on), number(one.sessions)]), GATEWAYS);
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const all = fleet.sessions.map((one) => [one.id, one.owner ?? "–", state(one),
+    // Problems first; the server sorts by identity.
+    const rank = (one) => (one.owner === null ? 0 : one.logged_on ? 2 : 1);
+    const sorted = [...fleet.sessions].sort((a, b) => rank(a) - rank(b));
+    const all = sorted.map((one) => [one.id, one.owner ?? "–", state(one),
       number(one.next_num_in), number(one.next_num_out)]);
     const found = all.filter(([id, owner, [, text]]) => {
       const searched = `${id} ${owner} ${text}`.toLowerCase();
@@ -41,8 +44,9 @@ export function open(main) {
     replace(sessionBody, found.slice(0, ROWS_MAX), SESSIONS);
     const left = found.length > ROWS_MAX ? ` · the first ${number(ROWS_MAX)} are shown` : "";
     setText(count, `${number(found.length)} of ${number(all.length)} sessions${left}`);
-    setText(said, fleet.gateways.length > 0
-      ? `${number(fleet.gateways.length)} gateways answer` : "No gateway answers.");
+    const answers = fleet.gateways.length;
+    setText(said, answers > 0 ? `${number(answers)} ${answers === 1 ? "gateway answers"
+      : "gateways answer"}` : "No gateway answers.");
   }
 
   async function load() {

@@ -26,6 +26,8 @@ use model::Model;
 
 /// Numbers of sessions of a measured gateway.
 const SESSIONS: [usize; 2] = [1_000, 2_000];
+/// Number of counterparties that log on at the same time.
+const AT_A_TIME: usize = 100;
 /// Numbers of sessions in the stream, for the memory of a NATS server.
 const SUBJECTS: [usize; 3] = [1_000, 10_000, 100_000];
 /// Length of a record without a message, and of a FIX message, in bytes.
@@ -41,7 +43,7 @@ const OWNED: u64 = 1_000;
 /// Pause before memory is read.
 const REST: Duration = Duration::from_secs(5);
 /// Maximum time for all sessions to log on.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(60);
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
@@ -200,29 +202,34 @@ fn gateway(brokers: &Brokers, dir: &Path) -> Result<Gateway, String> {
         super::pause(REST);
         logged_on[n] = memory(process.0.id())?;
         status = status_bytes(brokers)? / sessions as u64;
-        clients.stop(Duration::ZERO);
+        clients.into_iter().for_each(|engine| _ = engine.stop(Duration::ZERO));
     }
     Ok(Gateway { standby, logged_on, status })
 }
 
-/// Logs on counterparties of this process.
-fn log_on(address: &str, sessions: usize) -> Result<Engine, String> {
-    let session = |n| {
-        let SessionId { sender_comp_id: venue, target_comp_id: client, .. } = session_id(n);
+/// Logs on counterparties of this process, some at a time.
+fn log_on(address: &str, sessions: usize) -> Result<Vec<Engine>, String> {
+    let session = |n: &usize| {
+        let SessionId { sender_comp_id: venue, target_comp_id: client, .. } = session_id(*n);
         let id = SessionId::new(BeginString::Fix44, &client, &venue);
         let mut session = SessionSettings::new(Role::Initiator, &id, address);
         session.store.durability = Durability::Memory;
         session
     };
-    let sessions = (0..sessions).map(session).collect();
-    let settings = Settings { sessions, ..Settings::default() };
-    let clients = Engine::start(&settings, |_| Box::new(Silent)).map_err(|e| e.to_string())?;
-    let until = monotonic_ns() + nanos(PATIENCE);
-    while !clients.sessions().all(|session| session.is_logged_on()) {
-        if monotonic_ns() > until {
-            return Err("not all sessions have logged on".to_owned());
+    let (numbers, mut clients): (Vec<_>, _) = ((0..sessions).collect(), Vec::new());
+    for some in numbers.chunks(AT_A_TIME) {
+        let sessions = some.iter().map(session).collect();
+        let settings = Settings { sessions, ..Settings::default() };
+        let engine = Engine::start(&settings, |_| Box::new(Silent));
+        let engine = engine.map_err(|error| error.to_string())?;
+        let until = monotonic_ns() + nanos(PATIENCE);
+        while !engine.sessions().all(|session| session.is_logged_on()) {
+            if monotonic_ns() > until {
+                return Err("not all sessions have logged on".to_owned());
+            }
+            super::pause(Duration::from_millis(10));
         }
-        super::pause(Duration::from_millis(10));
+        clients.push(engine);
     }
     Ok(clients)
 }
