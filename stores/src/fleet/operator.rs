@@ -42,7 +42,8 @@ impl FleetOperator {
     /// Returns the gateways that answer in time, by name.
     ///
     /// # Errors
-    /// [`StoreError::Own`] if the brokers do not answer.
+    /// [`StoreError::Own`] if the brokers do not answer, or if the state of a gateway is longer than
+    /// `max_payload` of the brokers.
     pub fn gateways(&self) -> Result<Vec<GatewayStatus>, StoreError> {
         self.brokers.block_on(async {
             let client = self.brokers.client();
@@ -51,16 +52,21 @@ impl FleetOperator {
             let text = serde_json::to_vec(&Request::Status).map_err(failed)?;
             let subject = subject_of_all(self.brokers.name());
             client.publish_with_reply(subject, inbox, text.into()).await.map_err(failed)?;
-            let mut gateways = Vec::new();
+            let (mut gateways, mut failure) = (Vec::new(), None);
             let collect = async {
                 while let Some(message) = answers.next().await {
-                    if let Ok(Answer::Status(status)) = serde_json::from_slice(&message.payload) {
-                        gateways.push(status);
+                    match serde_json::from_slice(&message.payload) {
+                        Ok(Answer::Status(status)) => gateways.push(status),
+                        Ok(Answer::Failed { why }) => failure = Some(why),
+                        _ => {}
                     }
                 }
             };
             // The number of gateways is unknown, so the end of the time is the end of the answers.
             let _ = tokio::time::timeout(self.answer, collect).await;
+            if let Some(why) = failure {
+                return Err(wrong(format!("the status of a gateway: {why}")));
+            }
             gateways.sort_by(|one, other| one.gateway.cmp(&other.gateway));
             Ok(gateways)
         })

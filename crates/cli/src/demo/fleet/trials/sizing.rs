@@ -38,7 +38,7 @@ const COMMITS: u64 = 5_000;
 /// Number of appends that wait for their answers.
 const WINDOW: usize = 500;
 /// Numbers of gateways of the table, and of sessions that each of them owns.
-const GATEWAYS: [u64; 3] = [10, 100, 1_000];
+const GATEWAYS: [u64; 4] = [3, 10, 100, 1_000];
 const OWNED: u64 = 1_000;
 /// Pause before memory is read.
 const REST: Duration = Duration::from_secs(5);
@@ -85,8 +85,8 @@ pub(super) fn measure(brokers: &Brokers, dir: &Path) -> Result<String, String> {
     let (of_commit, after) = (broker.of_commit, broker.memory_after_commits / MIB);
     let _ = writeln!(
         said,
-        "  {of_commit} bytes of disk for a commit with a message of {MESSAGE} bytes; {after} MiB \
-         of memory after {COMMITS} commits"
+        "  {of_commit} bytes of the stream for a commit with a message of {MESSAGE} bytes; {after} \
+         MiB of memory after {COMMITS} commits"
     );
     let _ = write!(said, "\n{}", table(&gateway, &broker));
     Ok(said)
@@ -290,6 +290,10 @@ fn broker(brokers: &Brokers, dir: &Path) -> Result<Broker, String> {
         largest(&|n| memory(brokers.process(n).ok_or("a NATS server is missing")?))
     };
     let disk_now = || largest(&|n| Ok(disk(&dir.join(format!("n{n}")))));
+    let messages_now = || {
+        let length = |path: &PathBuf| fs::metadata(path).map_or(0, |file| file.len());
+        largest(&|n| Ok(brokers.message_files(n).iter().map(length).sum()))
+    };
     // The sessions of the gateways are in the stream already.
     let mut publisher = Publisher::connect(&brokers.addresses()[0])?;
     let (mut memory_of, mut disk_of, mut count) = ([0; 3], [0; 3], SESSIONS[1]);
@@ -302,9 +306,10 @@ fn broker(brokers: &Brokers, dir: &Path) -> Result<Broker, String> {
         (memory_of[n], disk_of[n]) = (memory_now()?, disk_now()?);
     }
     println!("{COMMITS} commits");
+    let before = messages_now()?;
     commit_all(brokers).map_err(|error| error.to_string())?;
     let memory_after_commits = memory_now()?;
-    let of_commit = disk_now()?.saturating_sub(disk_of[2]) / COMMITS;
+    let of_commit = messages_now()?.saturating_sub(before) / COMMITS;
     Ok(Broker { memory: memory_of, disk: disk_of, of_commit, memory_after_commits })
 }
 
