@@ -7,14 +7,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
 use transfix::clock;
-
-use crate::answer::Refusal;
-use crate::app::blocking;
 
 /// Time for which an answer of the gateways is used again.
 const FRESH: Duration = Duration::from_secs(2);
@@ -47,7 +44,10 @@ impl FleetStatus {
     }
 
     /// Returns the state of the fleet, at most 2 s old.
-    pub(crate) async fn now(&self) -> Result<Fleet, Refusal> {
+    ///
+    /// # Errors
+    /// Returns the reason why the state is unknown.
+    pub(crate) async fn now(&self) -> Result<Fleet, String> {
         // The lock is released at the end of the question, even if the client has disconnected.
         let mut last = Arc::clone(&self.0.last).lock_owned().await;
         if let Some((at_ns, fleet)) = last.as_ref()
@@ -56,16 +56,14 @@ impl FleetStatus {
             return Ok(fleet.clone());
         }
         let source = Arc::clone(&self.0);
-        let asked = blocking(move || {
+        let asked = spawn_blocking(move || {
             let gateways = (source.ask)()?;
             let gateways = serde_json::from_value(gateways).map_err(|error| error.to_string())?;
             let fleet = Fleet { gateways };
             *last = Some((clock::monotonic_ns(), fleet.clone()));
             Ok(fleet)
         });
-        asked.await?.map_err(|why: String| {
-            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, format!("the fleet: {why}"))
-        })
+        asked.await.map_err(|panic| panic.to_string())?
     }
 }
 

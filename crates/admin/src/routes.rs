@@ -340,7 +340,8 @@ async fn engine(State(app): Shared, _: Access) -> Json<Value> {
 async fn fleet(State(app): Shared, _: Access) -> Answer {
     let none = || Refusal::not_found("this engine is no gateway of a fleet");
     let fleet = app.fleet.as_ref().ok_or_else(none)?;
-    Ok(Json(fleet.now().await?.shown()))
+    let unknown = |why| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, format!("the fleet: {why}"));
+    Ok(Json(fleet.now().await.map_err(unknown)?.shown()))
 }
 
 async fn reload(State(app): Shared, access: Access) -> Answer {

@@ -151,8 +151,7 @@ impl AdminServer {
             is_tls: certificate.is_some(),
             limits,
         };
-        let (stop, stopped) = oneshot::channel();
-        let shown = certificate.clone();
+        let ((stop, stopped), shown) = (oneshot::channel(), certificate.clone());
         let mut runtime = runtime::Builder::new_current_thread();
         let runtime =
             runtime.enable_all().max_blocking_threads(BLOCKING_MAX).build().map_err(wrong)?;

@@ -42,8 +42,8 @@ impl FleetOperator {
     /// Returns the gateways that answer in time, by name.
     ///
     /// # Errors
-    /// [`StoreError::Own`] if the brokers do not answer, or if the state of a gateway is longer than
-    /// `max_payload` of the brokers.
+    /// [`StoreError::Own`] if the brokers do not answer, or if the state of a gateway is longer
+    /// than `max_payload` of the brokers.
     pub fn gateways(&self) -> Result<Vec<GatewayStatus>, StoreError> {
         self.brokers.block_on(async {
             let client = self.brokers.client();
