@@ -11,6 +11,7 @@ use transfix::{Admin, EngineAction, SessionHandle};
 use crate::answer::Refusal;
 use crate::events::EventRing;
 use crate::filter::EventFilter;
+use crate::fleet::FleetStatus;
 use crate::logins::Logins;
 use crate::refusals::Refusals;
 use crate::throttle::Throttle;
@@ -28,6 +29,8 @@ const ACTIONS_AT_ONCE: usize = 4;
 /// together; each may wait for a minute. A stop request has a separate limit.
 const REQUESTS_AT_ONCE: usize = 2;
 const STOPS_AT_ONCE: usize = 1;
+/// Number of threads that ask the gateways of a fleet at a time.
+const FLEET_AT_ONCE: usize = 1;
 /// Number of threads reserved for requests that only read, so that other requests cannot delay
 /// them.
 const READ_THREADS: usize = 5;
@@ -37,6 +40,7 @@ pub(crate) const BLOCKING_MAX: usize = CHECKS_AT_ONCE
     + ACTIONS_AT_ONCE
     + REQUESTS_AT_ONCE
     + STOPS_AT_ONCE
+    + FLEET_AT_ONCE
     + READ_THREADS;
 /// Retry time in seconds for a request that exceeds a limit.
 const RETRY_AFTER_S: u64 = 5;
@@ -138,6 +142,7 @@ pub(crate) struct App {
     pub(crate) refusals: Arc<Refusals>,
     pub(crate) events: EventRing,
     pub(crate) filter: Option<EventFilter>,
+    pub(crate) fleet: Option<FleetStatus>,
     pub(crate) audit_file: Option<PathBuf>,
     pub(crate) settings_file: Option<PathBuf>,
     pub(crate) open_metrics: bool,

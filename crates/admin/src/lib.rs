@@ -35,6 +35,7 @@ mod connection;
 mod events;
 mod filter;
 mod fix;
+mod fleet;
 mod health;
 mod journals;
 mod logins;
@@ -58,6 +59,7 @@ pub use events::{EventLayer, EventRing, ShownEvent};
 pub use filter::EventFilter;
 pub use fix::answer::{CommandResult, Refused, ResultCode};
 pub use fix::own::{OwnCommand, OwnCommands, OwnRequest};
+pub use fleet::FleetStatus;
 pub use server::{AdminServer, AdminServerError, Extras};
 pub use tls::FreshCertificate;
 

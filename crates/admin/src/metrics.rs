@@ -24,6 +24,7 @@ use transfix::{
 use crate::access::Access;
 use crate::answer::Refusal;
 use crate::app::{App, blocking};
+use crate::fleet::Fleet;
 use crate::health::unready;
 use crate::shown::{is_down, is_open};
 
@@ -63,21 +64,25 @@ pub(crate) async fn metrics(
     if !app.open_metrics {
         Access::from_request_parts(&mut parts, &app).await?;
     }
-    let written = blocking(move || written(app)).await?;
+    let fleet = match &app.fleet {
+        Some(fleet) => fleet.now().await.ok(),
+        None => None,
+    };
+    let written = blocking(move || written(app, fleet)).await?;
     let text =
         written.map_err(|_| Refusal::failed("the administration could not write the metrics"))?;
     Ok(([(header::CONTENT_TYPE, KIND)], text).into_response())
 }
 
-fn written(app: Arc<App>) -> Result<String, fmt::Error> {
+fn written(app: Arc<App>, fleet: Option<Fleet>) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("transfix");
-    registry.register_collector(Box::new(Engine(app)));
+    registry.register_collector(Box::new(Engine(app, fleet)));
     let mut text = String::new();
     text::encode(&mut text, &registry)?;
     Ok(text)
 }
 
-struct Engine(Arc<App>);
+struct Engine(Arc<App>, Option<Fleet>);
 
 impl Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -255,6 +260,7 @@ impl Collector for Engine {
         times(&mut encoder, &handles)?;
         reasons(&mut encoder, &self.0.admin)?;
         certificates(&mut encoder, &self.0.admin)?;
+        gateways(&mut encoder, self.1.as_ref())?;
         disks(&mut encoder, &handles)
     }
 }
@@ -355,6 +361,20 @@ fn certificates(encoder: &mut DescriptorEncoder<'_>, admin: &Admin) -> fmt::Resu
     for one in admin.certificates().all() {
         let labels = [("file", one.file.display().to_string()), ("subject", one.subject)];
         metric.encode_family(&labels)?.encode_gauge(&(one.not_after_s as f64))?;
+    }
+    Ok(())
+}
+
+/// Writes the numbers of gateways of the fleet, if they are known.
+fn gateways(encoder: &mut DescriptorEncoder<'_>, fleet: Option<&Fleet>) -> fmt::Result {
+    let Some(fleet) = fleet else { return Ok(()) };
+    let [all, drained] = fleet.counts();
+    for (name, help, count) in [
+        ("fleet_gateways", "Gateways of the fleet that answer", all),
+        ("fleet_gateways_drained", "Drained gateways among them", drained),
+    ] {
+        let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        metric.encode_gauge(&(count as f64))?;
     }
     Ok(())
 }

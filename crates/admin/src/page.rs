@@ -35,6 +35,7 @@ const FILES: &[(&str, &str, &str)] = &[
     script!("dom"),
     script!("engine"),
     script!("events"),
+    script!("fleet"),
     script!("format"),
     script!("grid"),
     script!("keys"),

@@ -56,6 +56,7 @@ pub(crate) fn served() -> Vec<(&'static str, &'static str, MethodRouter<Arc<App>
         post_by("/api/sessions/{id}/actions", post(act)),
         get_by("/api/sessions/{id}/messages", get(journals::messages)),
         get_by("/api/engine", get(engine)),
+        get_by("/api/fleet", get(fleet)),
         post_by("/api/engine/reload", post(reload)),
         post_by("/api/engine/rotate-logs", post(rotate_logs)),
         post_by("/api/engine/stop", post(stop)),
@@ -329,9 +330,18 @@ async fn engine(State(app): Shared, _: Access) -> Json<Value> {
         "process": std::process::id(),
         "listening": listening,
         "tls": app.is_tls,
+        "fleet": app.fleet.is_some(),
         "settings_file": app.settings_file.as_ref().map(|path| path.display().to_string()),
         "audit_file": app.audit_file.as_ref().map(|path| path.display().to_string()),
     }))
+}
+
+/// Answers with the gateways of the fleet and the owners of the sessions.
+async fn fleet(State(app): Shared, _: Access) -> Answer {
+    let none = || Refusal::not_found("this engine is no gateway of a fleet");
+    let fleet = app.fleet.as_ref().ok_or_else(none)?;
+    let unknown = |why| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, format!("the fleet: {why}"));
+    Ok(Json(fleet.now().await.map_err(unknown)?.shown()))
 }
 
 async fn reload(State(app): Shared, access: Access) -> Answer {

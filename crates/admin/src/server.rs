@@ -22,6 +22,7 @@ use crate::events::EventRing;
 use crate::filter::EventFilter;
 use crate::fix::own::OwnCommands;
 use crate::fix::{Administrators, FixServer};
+use crate::fleet::FleetStatus;
 use crate::logins::Logins;
 use crate::places::Places;
 use crate::refusals::Refusals;
@@ -49,6 +50,9 @@ pub struct Extras {
     pub settings_file: Option<PathBuf>,
     /// Path of the audit file, which the administration shows; `None` if there is no audit.
     pub audit_file: Option<PathBuf>,
+    /// State of the fleet, which the administration shows; `None` if the engine is no gateway of a
+    /// fleet.
+    pub fleet: Option<FleetStatus>,
     /// Commands that the program adds for administrators over FIX.
     pub own_commands: OwnCommands,
 }
@@ -140,14 +144,14 @@ impl AdminServer {
             refusals: Arc::clone(&refusals),
             events: extras.events,
             filter: extras.filter,
+            fleet: extras.fleet,
             audit_file: extras.audit_file,
             settings_file: extras.settings_file,
             open_metrics: settings.open_metrics,
             is_tls: certificate.is_some(),
             limits,
         };
-        let (stop, stopped) = oneshot::channel();
-        let shown = certificate.clone();
+        let ((stop, stopped), shown) = (oneshot::channel(), certificate.clone());
         let mut runtime = runtime::Builder::new_current_thread();
         let runtime =
             runtime.enable_all().max_blocking_threads(BLOCKING_MAX).build().map_err(wrong)?;

@@ -145,6 +145,7 @@ const NOBODY: &str = "/api/sessions/nobody";
 #[test]
 fn all_answers_are_as_described() {
     let market = Market::new();
+    *market.gateways.lock().unwrap() = Ok(crate::fleet::gateways());
     market.trade(3);
     let subscriber = tracing_subscriber::registry().with(market.events.layer());
     tracing::subscriber::with_default(subscriber, || {
@@ -156,7 +157,7 @@ fn all_answers_are_as_described() {
         described.fits("get", path, &viewer.get(asked));
     };
     let known = ["/api/sessions", "/api/events", "/api/audit", "/api/certificates", "/api/engine"];
-    for path in known.into_iter().chain(["/api/me", "/api/events/codes"]) {
+    for path in known.into_iter().chain(["/api/me", "/api/events/codes", "/api/fleet"]) {
         get(&mut described, path, path);
         described.fits("get", path, &market.stranger().get(path));
     }

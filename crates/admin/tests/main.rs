@@ -7,6 +7,7 @@ mod described;
 mod fix;
 mod fix_hostile;
 mod fix_page;
+mod fleet;
 mod health;
 mod hostile;
 mod http;

@@ -5,12 +5,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use serde_json::Value;
 use transfix::{
     AdminSettings, Application, BeginString, BusinessReject, Durability, Engine, Message, Role,
     SessionId, SessionRef, SessionSettings, Settings, Tag, clock, msg_type, tag,
 };
 use transfix_admin::users::{Role as Rights, Users};
-use transfix_admin::{AdminServer, EventFilter, EventRing, Extras};
+use transfix_admin::{AdminServer, EventFilter, EventRing, Extras, FleetStatus};
 use transfix_testkit::temp::TempDir;
 
 use crate::http::{Client, LONG};
@@ -31,6 +32,9 @@ pub(crate) const HELD: &str = "held";
 /// The channel on which a callback reports the blocking order, and the channel on which the
 /// callback then waits.
 type Held = (Sender<()>, Receiver<()>);
+
+/// The gateways of a fleet, or the reason why they are unknown.
+type Gateways = Arc<Mutex<Result<Vec<Value>, String>>>;
 
 #[derive(Clone, Default)]
 struct Echo {
@@ -66,6 +70,8 @@ pub(crate) struct Market {
     pub(crate) events: EventRing,
     /// Tokens of a viewer, an operator and an administrator.
     pub(crate) tokens: [String; 3],
+    /// The gateways of the fleet, as the administration learns them.
+    pub(crate) gateways: Gateways,
     echo: Echo,
 }
 
@@ -120,6 +126,9 @@ impl Market {
         let settings_file = dir.path().join("venue.toml");
         std::fs::write(&settings_file, SETTINGS).unwrap();
         extras.settings_file = Some(settings_file);
+        let gateways = Gateways::new(Mutex::new(Ok(Vec::new())));
+        let of_fleet = Arc::clone(&gateways);
+        extras.fleet = Some(FleetStatus::new(move || of_fleet.lock().unwrap().clone()));
         let server = AdminServer::start(&admin, &venue.admin(), extras).unwrap();
         let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
         let at = venue.listening()[0].to_string();
@@ -128,7 +137,7 @@ impl Market {
         session.store.durability = Durability::Memory;
         session.validation.validate = false;
         let client = Engine::start(&Settings::of(session), |_| Box::new(Echo::default())).unwrap();
-        let market = Self { dir, venue, client, server, events, tokens, echo };
+        let market = Self { dir, venue, client, server, events, tokens, gateways, echo };
         until(|| market.client.sessions().all(|session| session.is_logged_on()));
         until(|| market.venue.sessions().all(|session| session.is_logged_on()));
         market

@@ -20,8 +20,9 @@ pub(crate) use operator::shown;
   transfix fleet resume gateway.toml gw1
   transfix fleet move gateway.toml 'FIX.4.4:DESK->VENUE' gw2
 
-The settings file is that of any gateway: its section [fleet] has the addresses of the brokers, and
-the access to them. The page \"Active/passive and fleets\" of the book has a runbook.
+The settings file is that of any gateway, or one with the section [fleet] alone: it has the
+addresses of the brokers, and the access to them. The page \"Active/passive and fleets\" of the book
+has a runbook.
 Exit code: 0 done, 1 not done, or no gateway answers, 2 wrong usage or settings that cannot be
 read.")]
 pub(crate) struct Args {

@@ -66,7 +66,8 @@ impl Review {
         let of_engine =
             machine.errors_of_engine(settings).into_iter().chain(start::of_program(settings));
         let errors = of_engine.chain(Self::admin_errors(settings)).chain(errors.texts()).collect();
-        let mut warnings = warnings.texts();
+        let of_fleet = settings.fleet.iter().flat_map(review::dangers_of_fleet);
+        let mut warnings: Vec<_> = of_fleet.chain(warnings.texts()).collect();
         if settings.admin.is_some() && settings.engine.audit_file.as_os_str().is_empty() {
             warnings.insert(0, UNWRITTEN.to_owned());
         }
@@ -217,6 +218,43 @@ mod tests {
         fs::set_permissions(&settings, Permissions::from_mode(0o604)).unwrap();
         let open = Review::of(&Settings::load(&settings).unwrap());
         assert!(said(&open.warnings).contains("a.toml is readable by every user"), "{open:?}");
+    }
+
+    #[test]
+    fn secrets_of_a_fleet_that_others_can_read_are_warned_of() {
+        let dir = TempDir::new();
+        let (settings, secret) = (dir.path().join("a.toml"), dir.path().join("secret"));
+        fs::write(&secret, "open sesame\n").unwrap();
+        let warnings = |keys: &str, modes: [u32; 2]| {
+            let fleet = format!("[fleet]\ngateway = 'a'\n{keys}\n");
+            fs::write(&settings, format!("{fleet}{DEFAULTS}")).unwrap();
+            for (file, mode) in [&settings, &secret].into_iter().zip(modes) {
+                fs::set_permissions(file, Permissions::from_mode(mode)).unwrap();
+            }
+            let all = Review::of(&Settings::load(&settings).unwrap()).warnings;
+            let of_fleet = all.into_iter().filter(|text| text.starts_with("[fleet]: "));
+            of_fleet.collect::<Vec<_>>().join("|")
+        };
+        let (here, file) = ("brokers = ['127.0.0.1:4222']\n", secret.display());
+        for (keys, what) in [
+            (format!("user = 'a'\npassword = {{ file = '{file}' }}"), "the password file"),
+            (format!("credentials = '{file}'"), "the file of credentials"),
+            (format!("nkey = '{file}'"), "the NKEY file"),
+            (format!("certificate = 'c.pem'\nkey = '{file}'"), "the private key"),
+        ] {
+            let keys = format!("{here}{keys}");
+            let expected =
+                format!("[fleet]: {what} {file} is readable by every user; run `chmod 600 {file}`");
+            assert_eq!(warnings(&keys, [0o644, 0o604]), expected);
+            assert_eq!(warnings(&keys, [0o644, 0o640]), "", "{keys}");
+        }
+        let inline = format!("{here}user = 'a'\npassword = 'sesame'");
+        assert!(warnings(&inline, [0o604, 0o600]).contains("a.toml is readable by every user"));
+        assert_eq!(warnings(&inline, [0o600, 0o604]), "");
+        let elsewhere = "brokers = ['127.0.0.1:4222', 'n1:4222']";
+        let unencrypted = "[fleet]: messages and passwords are sent to the brokers unencrypted";
+        assert!(warnings(elsewhere, [0o600; 2]).starts_with(unencrypted));
+        assert_eq!(warnings(&format!("{elsewhere}\ntls = true"), [0o600; 2]), "");
     }
 
     #[cfg(feature = "tls")]

@@ -57,6 +57,22 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> 
     settings.map_err(|error| sources.placed(error))
 }
 
+/// Reads `[fleet]` alone. The other sections are not read, and sessions may be missing.
+pub(crate) fn load_fleet(path: &Path) -> Result<Option<FleetSettings>, SettingsError> {
+    let text = text_file::read(path);
+    let text = text.map_err(|error| SettingsError::unreadable(path, error))?;
+    if let Some(error) = of_another(path, &text) {
+        return Err(error);
+    }
+    let (sources, errors) = Sources::read(path, &text);
+    let fleet = match errors.into_iter().next() {
+        Some(error) => Err(error),
+        None => Sections::of(&sources, &mut Errors(None))
+            .and_then(|sections| fleet(&sources, &mut Errors(None), sections.fleet)),
+    };
+    fleet.map_err(|error| sources.placed(error))
+}
+
 /// Reads the files like [`load`], and returns either the settings or all errors in the order of
 /// their lines.
 pub(crate) fn load_or_all(path: &Path) -> Result<Settings, Vec<SettingsError>> {
@@ -105,17 +121,7 @@ fn parse_ours(sources: &Sources, errors: &mut Errors) -> Result<Settings, Settin
     }
     settings.admin = section(sources, errors, admin, AdminSettings::KEYS, AdminSettings::check)?;
     settings.events = section(sources, errors, events, EventSettings::KEYS, EventSettings::check)?;
-    let fleet = match fleet {
-        Some((span, mut table)) => match secret::read(&mut table, Path::new("")) {
-            Ok(_) => Some((span, table)),
-            Err((at, what)) => {
-                errors.found(sources.error(at, what))?;
-                None
-            }
-        },
-        None => None,
-    };
-    settings.fleet = section(sources, errors, fleet, FleetSettings::KEYS, FleetSettings::check)?;
+    settings.fleet = self::fleet(sources, errors, fleet)?;
     let mut aliases = Aliases::new();
     for (name, source) in dictionaries {
         match value_of(sources, source) {
@@ -178,6 +184,42 @@ fn section<'t, T: Deserialize<'t>>(
         })?;
         Ok(section)
     })
+}
+
+/// Reads `[fleet]`, and the passwords to which it refers.
+fn fleet<'t>(
+    sources: &'t Sources,
+    errors: &mut Errors,
+    fleet: Option<(Range<usize>, DeTable<'t>)>,
+) -> Result<Option<FleetSettings>, SettingsError> {
+    let Some((span, mut table)) = fleet else { return Ok(None) };
+    let secret_files = match secrets(sources, &mut table) {
+        Ok(files) => files,
+        Err(error) => {
+            errors.found(error)?;
+            return Ok(None);
+        }
+    };
+    let keys = FleetSettings::KEYS;
+    let fleet = section(sources, errors, Some((span, table)), keys, FleetSettings::check)?;
+    Ok(fleet.map(|fleet| FleetSettings { secret_files, ..fleet }))
+}
+
+/// Reads the passwords to which the keys refer, and puts them in place. Returns the files that
+/// contain passwords.
+fn secrets(sources: &Sources, table: &mut DeTable<'_>) -> Result<Vec<PathBuf>, SettingsError> {
+    // A text is the password itself, which is in this file unless it comes from an environment
+    // variable.
+    let texts = table
+        .iter()
+        .filter(|(key, value)| key.get_ref().ends_with("password") && value.get_ref().is_str());
+    let here = texts.map(|(_, value)| value.span().start);
+    let here = here.filter(|at| !sources.is_variable(*at));
+    let here: Vec<_> = here.map(|at| sources.path(at).to_owned()).collect();
+    let files = secret::read(table, Path::new(""));
+    let files = files.map_err(|(at, what)| sources.error(at, what))?;
+    let named = files.into_iter().filter(|file| !file.as_os_str().is_empty());
+    Ok(here.into_iter().chain(named).collect())
 }
 
 /// Checks `[engine]`. The error has the line of the key.
@@ -272,7 +314,7 @@ impl<'t> File<'t> {
         let mut secrets = Vec::new();
         for with_secrets in ["logon", "proxy"] {
             if let Some(DeValue::Table(table)) = own.get_mut(with_secrets).map(Spanned::get_mut) {
-                secrets.extend(self.secrets(table)?);
+                secrets.extend(self::secrets(self.sources, table)?);
             }
         }
         let session = self.read(own, span, SessionSettings::KEYS)?;
@@ -292,23 +334,6 @@ impl<'t> File<'t> {
             secrets,
         }));
         Ok(session)
-    }
-
-    /// Reads the passwords to which the keys refer, and puts them in place. Returns the files that
-    /// contain passwords.
-    fn secrets(&self, table: &mut DeTable<'t>) -> Result<Vec<PathBuf>, SettingsError> {
-        // A text is the password itself, which is in this file unless it comes from an environment
-        // variable.
-        let texts = table
-            .iter()
-            .filter(|(key, value)| key.get_ref().ends_with("password") && value.get_ref().is_str());
-        let here = texts.map(|(_, value)| value.span().start);
-        let here = here.filter(|at| !self.sources.is_variable(*at));
-        let here: Vec<_> = here.map(|at| self.sources.path(at).to_owned()).collect();
-        let files = secret::read(table, Path::new(""));
-        let files = files.map_err(|(at, what)| self.error(at, what))?;
-        let named = files.into_iter().filter(|file| !file.as_os_str().is_empty());
-        Ok(here.into_iter().chain(named).collect())
     }
 
     /// Divides the keys of a table by their groups.

@@ -1,12 +1,13 @@
 //! The section `[fleet]`: several gateways have the same sessions, in a stream of NATS JetStream.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
 use transfix_session::{Secret, settings_table};
 
 use crate::check::host_and_port;
+use crate::{SettingsError, file};
 
 settings_table! {
     /// `[fleet]`: this process is one of several gateways with the same sessions. The sessions are
@@ -54,10 +55,25 @@ settings_table! {
         pub certificate: PathBuf = PathBuf::new(),
         /// File of the private key of `certificate`, in PEM.
         pub key: PathBuf = PathBuf::new(),
+        and {
+            /// The files that contain `password`: the settings file, or the file that it names.
+            /// Empty if the settings were made by code.
+            #[serde(skip)]
+            pub secret_files: Vec<PathBuf>,
+        }
     }
 }
 
 impl FleetSettings {
+    /// Reads `[fleet]` of a settings file; `None` if the file has none. Other sections are not
+    /// read, and the file may have no session, as on the machine of an operator.
+    ///
+    /// # Errors
+    /// [`SettingsError`] with the file and the line.
+    pub fn load(path: impl AsRef<Path>) -> Result<Option<Self>, SettingsError> {
+        file::load_fleet(path.as_ref())
+    }
+
     /// Returns an error with the invalid key, if there is one.
     pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
         self.check_ranges().map_err(|wrong| (wrong.key, format!("[fleet]: {wrong}")))?;
@@ -134,6 +150,33 @@ mod tests {
         let fleet = parse(&format!("user = 'desk'\npassword = {{ file = '{own}' }}")).unwrap();
         assert_eq!(fleet.password.as_ref().map(Secret::reveal), Some("[package]"));
         assert!(Settings::parse("my.toml", SESSION).unwrap().fleet.is_none());
+    }
+
+    #[test]
+    fn the_section_of_a_fleet_is_read_alone() {
+        let dir = TempDir::new();
+        let path = dir.path().join("operator.toml");
+        let load = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            FleetSettings::load(&path).map_err(|error| error.to_string())
+        };
+        // No sessions, and sessions with a password that this machine does not have.
+        let password = "logon.password = { env = 'NO_SUCH_VARIABLE' }";
+        for text in [FLEET.to_owned(), format!("{FLEET}{SESSION}{password}\n")] {
+            assert_eq!(load(&text).unwrap().unwrap().gateway, "a", "{text}");
+            assert!(Settings::load(&path).is_err(), "{text}");
+        }
+        let of_password = load(&format!("{FLEET}user = 'desk'\npassword = 'sesame'\n"));
+        assert_eq!(of_password.unwrap().unwrap().secret_files, std::slice::from_ref(&path));
+        assert_eq!(load(SESSION), Ok(None));
+        let shown = path.display();
+        for (text, expected) in [
+            (format!("{FLEET}replicas = 2\n"), "4: [fleet]: replicas must be 1, 3 or 5"),
+            (format!("{FLEET}[sesion]\n"), "4: unknown section `sesion`"),
+        ] {
+            let error = load(&text).unwrap_err();
+            assert!(error.starts_with(&format!("{shown}:{expected}")), "{error}");
+        }
     }
 
     #[test]

@@ -14,7 +14,10 @@ use std::path::Path;
 use rustix::fs::{Access, access};
 use transfix_session::{BeginString, Role};
 
-use crate::{ClientCertificate, DictionaryChoice, Mode, SessionSettings, Settings, TlsSettings};
+use crate::{
+    ClientCertificate, DictionaryChoice, FleetSettings, Mode, SessionSettings, Settings,
+    TlsSettings,
+};
 pub use choices::review as choices;
 pub use cpus::Cpus;
 
@@ -110,11 +113,31 @@ fn readable_data(session: &SessionSettings, warnings: &mut Findings) {
     let keys = keys.map(|key| ("tls", key.as_path(), "the private key"));
     let secrets = session.secret_files().iter();
     let secrets = secrets.map(|file| ("logon", &**file, "the password file"));
-    for (key, file, what) in keys.chain(secrets).filter(|(_, file, _)| is_readable_by_all(file)) {
-        let file = file.display();
-        let what = format!("{what} {file} is readable by every user; run `chmod 600 {file}`");
-        warnings.of(session, key, &what);
+    for (key, file, what) in keys.chain(secrets) {
+        if let Some(warning) = readable_by_all(what, file) {
+            warnings.of(session, key, &warning);
+        }
     }
+}
+
+/// Returns warnings of messages, passwords and keys of `[fleet]` that others can read.
+#[must_use]
+pub fn dangers_of_fleet(fleet: &FleetSettings) -> Vec<String> {
+    let FleetSettings { credentials, nkey, key, .. } = fleet;
+    let passwords = fleet.secret_files.iter().map(|file| ("the password file", file));
+    let files = [
+        ("the file of credentials", credentials),
+        ("the NKEY file", nkey),
+        ("the private key", key),
+    ];
+    let readable = passwords.chain(files).filter_map(|(what, file)| readable_by_all(what, file));
+    let readable = readable.map(|what| format!("[fleet]: {what}"));
+    let is_set = |path: &Path| !path.as_os_str().is_empty();
+    let is_encrypted = fleet.tls || is_set(&fleet.ca) || is_set(&fleet.certificate);
+    let is_open = !is_encrypted && !fleet.brokers.iter().all(|broker| is_this_machine(broker));
+    let unencrypted = "[fleet]: messages and passwords are sent to the brokers unencrypted; set \
+                       `tls = true`, or `ca` and `certificate`";
+    is_open.then(|| unencrypted.to_owned()).into_iter().chain(readable).collect()
 }
 
 /// Warns of ways in which others can impersonate the counterparty.
@@ -171,8 +194,11 @@ fn is_this_machine(address: &str) -> bool {
         || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
-fn is_readable_by_all(file: &Path) -> bool {
-    fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o004 != 0)
+/// Returns the warning about a secret file that every user can read.
+fn readable_by_all(what: &str, file: &Path) -> Option<String> {
+    let is_readable = fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o004 != 0);
+    let file = file.display();
+    is_readable.then(|| format!("{what} {file} is readable by every user; run `chmod 600 {file}`"))
 }
 
 /// Returns the error in the file of users, without which nobody can log in to the administration.

@@ -42,7 +42,8 @@ impl FleetOperator {
     /// Returns the gateways that answer in time, by name.
     ///
     /// # Errors
-    /// [`StoreError::Own`] if the brokers do not answer.
+    /// [`StoreError::Own`] if the brokers do not answer, or if the state of a gateway is longer
+    /// than `max_payload` of the brokers.
     pub fn gateways(&self) -> Result<Vec<GatewayStatus>, StoreError> {
         self.brokers.block_on(async {
             let client = self.brokers.client();
@@ -51,16 +52,21 @@ impl FleetOperator {
             let text = serde_json::to_vec(&Request::Status).map_err(failed)?;
             let subject = subject_of_all(self.brokers.name());
             client.publish_with_reply(subject, inbox, text.into()).await.map_err(failed)?;
-            let mut gateways = Vec::new();
+            let (mut gateways, mut failure) = (Vec::new(), None);
             let collect = async {
                 while let Some(message) = answers.next().await {
-                    if let Ok(Answer::Status(status)) = serde_json::from_slice(&message.payload) {
-                        gateways.push(status);
+                    match serde_json::from_slice(&message.payload) {
+                        Ok(Answer::Status(status)) => gateways.push(status),
+                        Ok(Answer::Failed { why }) => failure = Some(why),
+                        _ => {}
                     }
                 }
             };
             // The number of gateways is unknown, so the end of the time is the end of the answers.
             let _ = tokio::time::timeout(self.answer, collect).await;
+            if let Some(why) = failure {
+                return Err(wrong(format!("the status of a gateway: {why}")));
+            }
             gateways.sort_by(|one, other| one.gateway.cmp(&other.gateway));
             Ok(gateways)
         })
@@ -126,5 +132,37 @@ impl FleetOperator {
 impl fmt::Debug for FleetOperator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FleetOperator").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::request::SessionInFleet;
+    use super::*;
+
+    #[test]
+    fn the_administration_knows_the_form_of_a_gateway() {
+        let session = SessionInFleet {
+            session: "FIX.4.4:VENUE->A".to_owned(),
+            is_owner: true,
+            is_logged_on: false,
+            next_num_in: 7,
+            next_num_out: 8,
+        };
+        let (gateway, sessions) = ("gw1".to_owned(), vec![session]);
+        let status = GatewayStatus { gateway, is_drained: true, sessions, run: 1 };
+        // The keys that `transfix_admin::FleetStatus` reads.
+        let session = json!({
+            "session": "FIX.4.4:VENUE->A",
+            "is_owner": true,
+            "is_logged_on": false,
+            "next_num_in": 7,
+            "next_num_out": 8,
+        });
+        let expected =
+            json!({ "gateway": "gw1", "is_drained": true, "sessions": [session], "run": 1 });
+        assert_eq!(serde_json::to_value(status).unwrap(), expected);
     }
 }

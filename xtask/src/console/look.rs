@@ -143,6 +143,11 @@ pub(super) fn others(stage: &Stage<'_>) -> Checked {
     browser.text("d left")?;
     page("engine")?;
     browser.text("Version")?;
+    browser.press("Fleet")?;
+    browser.text("3 gateways answer")?;
+    browser.text("⚠ drained")?;
+    browser.write(".tools input", "gw2 disconnected")?;
+    browser.text("1 of 39 sessions")?;
     GOOD
 }
 
@@ -164,6 +169,7 @@ pub(super) fn pictures(stage: &Stage<'_>) -> Checked {
         ("audit", format!("{base}/#/audit"), "document.querySelector('td')"),
         ("settings", format!("{base}/#/settings"), "document.querySelector('td')"),
         ("certificates", format!("{base}/#/certificates"), "document.querySelector('td')"),
+        ("fleet", format!("{base}/#/fleet"), "document.querySelector('td')"),
         ("engine", format!("{base}/#/engine"), "document.querySelector('.health .mark')"),
     ];
     for (width, height) in [(1_200, 900), (600, 450), (400, 800)] {

@@ -13,6 +13,7 @@ mod counterparties;
 mod line;
 mod venue;
 
+use std::convert::Infallible;
 use std::error::Error;
 use std::io::{Read as _, stdin};
 use std::path::Path;
@@ -20,11 +21,12 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use transfix::{AdminSettings, Engine, EngineAction, Request, Settings};
 use transfix_admin::users::{Role, Users};
-use transfix_admin::{AdminServer, EventFilter, EventRing, Extras};
+use transfix_admin::{AdminServer, EventFilter, EventRing, Extras, FleetStatus};
 use transfix_testkit::temp::TempDir;
 
 use crate::counterparties::Counterparties;
@@ -126,5 +128,24 @@ fn console(
     extras.filter = Some(EventFilter::new("info".parse()?));
     extras.settings_file = Some(file.to_owned());
     extras.audit_file = Some(dir.join("audit.jsonl"));
+    extras.fleet = Some(FleetStatus::new(|| Ok::<_, Infallible>(gateways())));
     Ok(AdminServer::start(&admin, &venue.admin(), extras)?)
+}
+
+/// Returns a fleet for the page of the console, because no broker runs here.
+fn gateways() -> Vec<Value> {
+    let session = |number: usize, is_owner: bool| {
+        json!({
+            "session": format!("FIX.4.4:VENUE->FIRM{number:04}"),
+            "is_owner": is_owner,
+            "is_logged_on": is_owner && number != 7,
+            "next_num_in": 100 + number,
+            "next_num_out": 200 + number,
+        })
+    };
+    let gateway = |name: &str, is_drained: bool, rest: usize| {
+        let sessions: Vec<_> = (1..40).map(|n| session(n, !is_drained && n % 3 == rest)).collect();
+        json!({ "gateway": name, "is_drained": is_drained, "sessions": sessions })
+    };
+    vec![gateway("gw1", false, 0), gateway("gw2", false, 1), gateway("gw3", true, 2)]
 }

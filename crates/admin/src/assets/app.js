@@ -1,11 +1,12 @@
 // Entry point: checks the login, builds the frame of the page, and opens the requested view.
 
-import { logOut, me, onExpired, whoAmI } from "/api.js";
+import { ask, logOut, me, onExpired, whoAmI } from "/api.js";
 import * as audit from "/audit.js";
 import * as certificates from "/certificates.js";
 import { el, setText } from "/dom.js";
 import * as engine from "/engine.js";
 import * as events from "/events.js";
+import * as fleet from "/fleet.js";
 import { page, showKeys } from "/keys.js";
 import * as live from "/live.js";
 import * as login from "/login.js";
@@ -15,6 +16,7 @@ import * as settings from "/settings.js";
 
 const PAGES = [
   ["sessions", "Sessions", sessions],
+  ["fleet", "Fleet", fleet],
   ["events", "Events", events],
   ["audit", "Audit", audit],
   ["settings", "Settings", settings],
@@ -80,7 +82,7 @@ function frame() {
   const status = el("span", { class: "live" });
   const alert = el("div", { class: "banner", role: "alert", hidden: true });
   const links = PAGES.map(([name, label]) =>
-    el("a", { href: `#/${name}`, "data-page": name }, label));
+    el("a", { href: `#/${name}`, "data-page": name, hidden: name === "fleet" }, label));
   document.body.replaceChildren(
     el("a", { class: "skip", href: "#main", onclick: (event) => {
       event.preventDefault();
@@ -98,6 +100,10 @@ function frame() {
     alert,
     main,
     el("div", { id: "said", role: "status", "aria-live": "polite" }));
+  // Only a gateway of a fleet has the page of the fleet. Without an answer, the link stays hidden.
+  ask("/engine").then((engine) => {
+    links.find((link) => link.dataset.page === "fleet").hidden = !engine.fleet;
+  }).catch(() => {});
   endStatus = live.listen(() => showStatus(status, alert));
   showStatus(status, alert);
 }

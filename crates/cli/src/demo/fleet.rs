@@ -20,6 +20,7 @@ pub(crate) use trials::gateway;
   transfix demo fleet
   transfix demo fleet --fault all --trials 20            a table of the recovery from each fault
   transfix demo fleet --cost                             what a fleet costs
+  transfix demo fleet --sizing                           what a large fleet needs
 
 Starts three NATS servers, three gateways and a counterparty on this machine, and uses only
 loopback. Needs the program nats-server, version 2.12 or later:
@@ -43,6 +44,9 @@ pub(crate) struct Args {
     /// a second, and the take-over of 1,000 sessions.
     #[arg(long, conflicts_with_all = ["fault", "trials", "pause"])]
     cost: bool,
+    /// Measures the memory of a gateway and of the NATS servers, and computes large fleets from it.
+    #[arg(long, conflicts_with_all = ["fault", "trials", "pause", "cost"])]
+    sizing: bool,
     /// The program nats-server.
     #[arg(long, default_value = "nats-server", value_name = "PATH")]
     nats_server: PathBuf,

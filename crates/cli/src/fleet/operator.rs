@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use comfy_table::{Table, presets};
-use transfix::{Settings, StoreError};
+use transfix::{FleetSettings, StoreError};
 use transfix_stores::{FleetOperator, GatewayStatus};
 
 use super::Verb;
@@ -16,16 +16,14 @@ pub(super) fn run(verb: &Verb) -> ExitCode {
     | Verb::Drain { settings: path, .. }
     | Verb::Resume { settings: path, .. }
     | Verb::Move { settings: path, .. }) = verb;
-    let settings = match Settings::load(path) {
-        Ok(settings) => settings,
+    let fleet = match FleetSettings::load(path) {
+        Ok(Some(fleet)) => fleet,
+        Ok(None) => return failed(&format!("{} has no section [fleet]", path.display())),
         Err(error) => return failed(&error.to_string()),
     };
-    let Some(fleet) = &settings.fleet else {
-        return failed(&format!("{} has no section [fleet]", path.display()));
-    };
     let operator = match verb {
-        Verb::Create { .. } => FleetOperator::create(fleet),
-        _ => FleetOperator::connect(fleet),
+        Verb::Create { .. } => FleetOperator::create(&fleet),
+        _ => FleetOperator::connect(&fleet),
     };
     match operator.and_then(|operator| act(verb, &operator)) {
         Ok(text) => answered(&text),

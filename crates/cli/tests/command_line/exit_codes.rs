@@ -25,6 +25,8 @@ fn files() -> TempDir {
     fs::write(path("two.toml"), session("initiator", "127.0.0.1:1") + &second()).unwrap();
     let cpu = "mode = 'spin'\ncpu = 99999\n";
     fs::write(path("cpu.toml"), session("acceptor", "127.0.0.1:0") + cpu).unwrap();
+    let fleet = "[fleet]\ngateway = 'operator'\nbrokers = ['127.0.0.1:1']\n";
+    fs::write(path("fleet.toml"), fleet).unwrap();
     fs::write(path("wrong.toml"), "nonsense = 1\n").unwrap();
     fs::write(path("notes.body"), "").unwrap();
     let cfg = super::migrate::cfg("");
@@ -62,6 +64,9 @@ const CALLS: &[(i32, &str)] = &[
     (2, "demo fleet --trials 0"),
     (2, "fleet"),
     (2, "fleet move venue.toml"),
+    // No broker answers, or the program was built without fleets.
+    (1, "fleet status fleet.toml"),
+    (2, "serve fleet.toml"),
     (2, "serve"),
     (2, "serve none.toml"),
     (2, "serve wrong.toml"),

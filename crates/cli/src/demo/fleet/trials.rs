@@ -5,6 +5,7 @@ mod cost;
 mod counterparty;
 mod gateway;
 mod relay;
+mod sizing;
 mod stage;
 
 use std::path::Path;
@@ -80,6 +81,16 @@ fn show(args: &Args) -> Result<bool, String> {
             cost::measure(&brokers)
         })?;
         println!("{costs}");
+        return Ok(true);
+    }
+    if args.sizing {
+        let text = in_folder("sizing", |dir| {
+            let brokers = Brokers::start(&args.nats_server, dir)?;
+            stage::connect(&brokers)?;
+            brokers.settle()?;
+            sizing::measure(&brokers, dir)
+        })?;
+        println!("{text}");
         return Ok(true);
     }
     let mut faults = args.fault.clone();
