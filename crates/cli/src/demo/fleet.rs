@@ -29,7 +29,7 @@ The counterparty sends orders all the time. The recovery time is the longest tim
 to an order. At the end, the histories of the counterparty, the gateways and the stream are compared.
 Exit code: 0 all checks succeeded, 1 a check failed or nats-server is missing, 2 wrong usage.")]
 pub(crate) struct Args {
-    /// Violations to try, separated by commas.
+    /// Faults to try, separated by commas.
     #[arg(long, value_name = "FAULT", value_delimiter = ',', default_value = "gateway-killed")]
     fault: Vec<Fault>,
     /// Role of the gateways: the counterparty connects to an acceptor, and listens for an initiator.
