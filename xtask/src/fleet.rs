@@ -51,7 +51,7 @@ pub fn run(arguments: &[String]) -> Outcome {
 }
 
 /// Measures two gateways on PostgreSQL with a synchronous standby.
-fn pair() -> Outcome<()> {
+fn pair() -> Result<(), String> {
     let mut command = Command::new("cargo");
     command.args(["test", "--quiet", "--test", "stores", "--manifest-path"]);
     command.arg(root().join("stores/Cargo.toml"));

@@ -22,17 +22,19 @@ pub(crate) use trials::gateway;
   transfix demo fleet --cost                             what a fleet costs
 
 Starts three NATS servers, three gateways and a counterparty on this machine, and uses only
-loopback; first the counterparty connects, then the gateways do. Needs the program nats-server, version 2.12 or later:
-https://github.com/nats-io/nats-server/releases, or
-`go install github.com/nats-io/nats-server/v2@latest`.
+loopback. First the counterparty connects to the gateways, then the gateways to the counterparty.
+Needs the program nats-server, version 2.12 or later: https://github.com/nats-io/nats-server/releases,
+or `go install github.com/nats-io/nats-server/v2@latest`.
 The counterparty sends orders all the time. The recovery time is the longest time without an answer
-to an order. At the end, the histories of the counterparty, the gateways and the stream are compared.
+to an order. At the end, the histories of the counterparty, of the gateways and of the stream are
+compared.
 Exit code: 0 all checks succeeded, 1 a check failed or nats-server is missing, 2 wrong usage.")]
 pub(crate) struct Args {
     /// Faults to try, separated by commas.
     #[arg(long, value_name = "FAULT", value_delimiter = ',', default_value = "gateway-killed")]
     fault: Vec<Fault>,
-    /// Role of the gateways: the counterparty connects to an acceptor, and listens for an initiator.
+    /// Role of the gateways. The counterparty connects to an acceptor, and listens for an
+    /// initiator.
     #[arg(long, value_name = "ROLE", value_delimiter = ',', default_value = "acceptor,initiator")]
     role: Vec<Role>,
     /// Number of trials of each fault.

@@ -160,8 +160,8 @@ fn summary(row: &Row) -> String {
         trials => format!("without an answer in {trials} trials: p50 {p50} ms, p99 {p99} ms"),
     };
     format!(
-        "  {} orders; {recovery}\n  acknowledged messages lost: {lost}; messages doubled: {doubled}; \
-         numbers with two contents: {reused}\n",
+        "  {} orders; {recovery}\n  acknowledged messages lost: {lost}; messages doubled: \
+         {doubled}; numbers with two contents: {reused}\n",
         row.orders
     )
 }

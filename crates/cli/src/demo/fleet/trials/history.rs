@@ -125,7 +125,7 @@ impl Notes {
     }
 }
 
-/// What the participants have. The gateways' applications are one participant.
+/// The messages of all participants. The gateways' applications are one participant.
 #[derive(Debug, Default)]
 pub(crate) struct Histories {
     /// The orders in the journal of the counterparty.
