@@ -23,8 +23,9 @@ pub(crate) use trials::gateway;
 
 Starts three NATS servers, three gateways and a counterparty on this machine, and uses only
 loopback. First the counterparty connects to the gateways, then the gateways to the counterparty.
-Needs the program nats-server, version 2.12 or later: https://github.com/nats-io/nats-server/releases,
-or `go install github.com/nats-io/nats-server/v2@latest`.
+Needs the program nats-server, version 2.12 or later:
+https://github.com/nats-io/nats-server/releases, or
+`go install github.com/nats-io/nats-server/v2@latest`.
 The counterparty sends orders all the time. The recovery time is the longest time without an answer
 to an order. At the end, the histories of the counterparty, of the gateways and of the stream are
 compared.
