@@ -28,8 +28,9 @@ verbs:
   figures [--write | --record all|NAME... [--short]]
                                          compare README.md, BENCHMARKS.md and COMPARE.md with
                                          what was recorded; write them; measure anew
-  fleet [--short] [OPTIONS]              measure the recovery of a fleet from each fault, with real
-                                         NATS servers; OPTIONS are those of `transfix demo fleet`
+  fleet [--short] [OPTIONS]              measure the recovery from each fault, with real NATS
+                                         servers and PostgreSQL; OPTIONS are those of `transfix
+                                         demo fleet`
   fuzz [--seconds 60] [TARGET...]        run the fuzz targets, each for so many seconds
   hostile [--list] [--only TEXT] [--plain | --tls] [--short]
                                          attack a real server in many ways, over TCP and TLS,

@@ -1,5 +1,7 @@
 //! PostgreSQL with one synchronous standby: servers that are killed, paused and promoted.
 
+mod recovery;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! The faults that a fleet must survive.
+//! The faults that a fleet must survive, and the sides that can connect.
 
 use clap::ValueEnum;
 
@@ -36,11 +36,43 @@ pub(super) enum Fault {
     BitFlipped,
 }
 
+/// The role of the gateways in the session with the counterparty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Role {
+    /// The counterparty connects to the gateways.
+    Acceptor,
+    /// The gateways connect to the counterparty.
+    Initiator,
+}
+
+#[cfg(feature = "fleet")]
+impl Role {
+    /// Returns the value of the key `role` of the settings.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Acceptor => "acceptor",
+            Self::Initiator => "initiator",
+        }
+    }
+}
+
 #[cfg(feature = "fleet")]
 impl Fault {
     /// Returns all faults but [`Fault::All`].
     pub(super) fn each() -> impl Iterator<Item = Self> {
         Self::value_variants().iter().copied().filter(|fault| *fault != Self::All)
+    }
+
+    /// Returns true for a fault that lasts for the duration of a pause.
+    pub(super) const fn is_pause(self) -> bool {
+        matches!(
+            self,
+            Self::GatewayPaused
+                | Self::CutToBrokers
+                | Self::CutFromBrokers
+                | Self::CutFromCounterparty
+                | Self::CutToCounterparty
+        )
     }
 
     /// Returns the name by which the command line knows the fault.

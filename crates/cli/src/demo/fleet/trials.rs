@@ -4,9 +4,11 @@ mod brokers;
 mod cost;
 mod counterparty;
 mod gateway;
+mod history;
 mod relay;
 mod sizing;
 mod stage;
+mod venue;
 
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -15,9 +17,10 @@ use std::time::Duration;
 use comfy_table::{Table, presets};
 
 use super::Args;
-use super::fault::Fault;
+use super::fault::{Fault, Role};
 use brokers::Brokers;
-use counterparty::{HEART_BT_INT, Violations};
+use counterparty::HEART_BT_INT;
+use history::Violations;
 use stage::Stage;
 
 /// Runs a gateway of the demo.
@@ -67,6 +70,7 @@ fn check_program(program: &Path) -> Result<(), String> {
 /// The result of all trials of a fault.
 struct Row {
     fault: Fault,
+    role: Role,
     recoveries: Vec<Duration>,
     orders: u64,
     violations: Violations,
@@ -100,10 +104,13 @@ fn show(args: &Args) -> Result<bool, String> {
     let mut rows = Vec::new();
     for fault in faults {
         println!("{}: {}", fault.name(), fault.about());
-        let row = in_folder(&fault.name(), |dir| trials(args, fault, dir));
-        let row = row.map_err(|why| format!("{}: {why}", fault.name()))?;
-        println!("{}", summary(&row));
-        rows.push(row);
+        for role in &args.role {
+            let name = format!("{}-{}", fault.name(), role.name());
+            let row = in_folder(&name, |dir| trials(args, (fault, *role), dir));
+            let row = row.map_err(|why| format!("{name}: {why}"))?;
+            println!("{}", summary(&row));
+            rows.push(row);
+        }
     }
     if rows.len() > 1 {
         println!("{}", table(&rows));
@@ -127,8 +134,9 @@ fn in_folder<T>(name: &str, act: impl FnOnce(&Path) -> Result<T, String>) -> Res
 }
 
 /// Tries one fault in a fleet of its own.
-fn trials(args: &Args, fault: Fault, dir: &Path) -> Result<Row, String> {
-    let mut stage = Stage::start(&args.nats_server, dir)?;
+fn trials(args: &Args, (fault, role): (Fault, Role), dir: &Path) -> Result<Row, String> {
+    println!("  the gateways are the {}", role.name());
+    let mut stage = Stage::start(&args.nats_server, role, dir)?;
     let says_all = args.trials == 1;
     if says_all {
         println!("The gateways, as `transfix fleet status` shows them:\n{}", stage.status()?);
@@ -146,7 +154,7 @@ fn trials(args: &Args, fault: Fault, dir: &Path) -> Result<Row, String> {
     }
     let (orders, violations) = stage.finish()?;
     recoveries.sort();
-    Ok(Row { fault, recoveries, orders, violations })
+    Ok(Row { fault, role, recoveries, orders, violations })
 }
 
 /// Returns the value that this part of the sorted values does not exceed.
@@ -163,7 +171,7 @@ fn summary(row: &Row) -> String {
         trials => format!("without an answer in {trials} trials: p50 {p50} ms, p99 {p99} ms"),
     };
     format!(
-        "  {} orders; {recovery}\n  acknowledged messages lost: {lost}; orders answered twice: \
+        "  {} orders; {recovery}\n  acknowledged messages lost: {lost}; messages doubled: \
          {doubled}; numbers with two contents: {reused}\n",
         row.orders
     )
@@ -171,7 +179,8 @@ fn summary(row: &Row) -> String {
 
 fn table(rows: &[Row]) -> String {
     let mut table = Table::new();
-    let header = ["fault", "trials", "p50 ms", "p99 ms", "orders", "lost", "doubled", "reused"];
+    let header =
+        ["fault", "role", "trials", "p50 ms", "p99 ms", "orders", "lost", "doubled", "reused"];
     table.load_style(presets::NOTHING).set_header(header);
     for row in rows {
         let Violations { lost, doubled, reused } = row.violations;
@@ -179,7 +188,8 @@ fn table(rows: &[Row]) -> String {
         let numbers = [p50, p99, u128::from(row.orders), lost as u128];
         let counts = [doubled as u128, reused as u128];
         let numbers = numbers.into_iter().chain(counts).map(|number| number.to_string());
-        let start = [row.fault.name(), row.recoveries.len().to_string()];
+        let start =
+            [row.fault.name(), row.role.name().to_owned(), row.recoveries.len().to_string()];
         table.add_row(start.into_iter().chain(numbers));
     }
     format!("{table}\n\nHeartBtInt(108) of the session: {} s", HEART_BT_INT.as_secs())

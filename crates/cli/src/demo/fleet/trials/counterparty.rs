@@ -1,7 +1,7 @@
 //! The counterparty of the demo: sends orders all the time, and records each answer.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -12,6 +12,9 @@ use transfix::{
     Application, BeginString, BusinessReject, Engine, FailoverOrder, Message, Role, SessionHandle,
     SessionId, SessionRef, SessionSettings, Settings, tag,
 };
+use transfix_store::{FileStore, Options, StoreError};
+
+use super::history::{Journal, Seen};
 
 /// Maximum number of orders without an answer.
 const WINDOW: u64 = 20;
@@ -19,32 +22,21 @@ const WINDOW: u64 = 20;
 const PAUSE: Duration = Duration::from_micros(500);
 /// HeartBtInt(108) of the session.
 pub(super) const HEART_BT_INT: Duration = Duration::from_secs(1);
+/// Time limit for the Logon(A), and pause between two connections, of the side that connects.
+pub(super) const LOGON_TIMEOUT: Duration = Duration::from_secs(3);
+pub(super) const RECONNECT_INTERVAL: Duration = Duration::from_millis(50);
 /// Time limit for the logout at the end.
 const LOGOUT: Duration = Duration::from_secs(5);
 
 /// The answers that the counterparty has received.
 #[derive(Default)]
-pub(super) struct Answers {
-    /// ClOrdID(11) and ExecID(17) of each report, by MsgSeqNum(34).
-    pub(super) reports: BTreeMap<u64, (u64, String)>,
+struct Answers {
+    reports: Vec<Seen>,
     /// The orders that have an answer.
     answered: BTreeSet<u64>,
-    /// Contradictions, such as a second answer to an order.
-    pub(super) violations: Violations,
     /// The time of the last answer, and the longest time without one since the last question.
     last_ns: u64,
     longest_ns: u64,
-}
-
-/// Violations that must never happen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Violations {
-    /// Answers that the counterparty has received, and that the stream does not have.
-    pub(super) lost: usize,
-    /// Orders with two answers.
-    pub(super) doubled: usize,
-    /// Numbers with two contents.
-    pub(super) reused: usize,
 }
 
 struct Client {
@@ -58,20 +50,13 @@ impl Application for Client {
         report: &Message<'_>,
         _: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        let seq = report.uint(tag::MSG_SEQ_NUM)?;
-        let order = report.uint(tag::CL_ORD_ID)?;
-        let exec_id = report.text(tag::EXEC_ID)?.to_owned();
+        let report = Seen::of(report)?;
         let mut answers = lock(&self.answers);
         let now_ns = monotonic_ns();
         answers.longest_ns = answers.longest_ns.max(now_ns.saturating_sub(answers.last_ns));
         answers.last_ns = now_ns;
-        if !answers.answered.insert(order) {
-            answers.violations.doubled += 1;
-        }
-        let earlier = answers.reports.insert(seq, (order, exec_id.clone()));
-        if earlier.is_some_and(|earlier| earlier != (order, exec_id)) {
-            answers.violations.reused += 1;
-        }
+        answers.answered.insert(report.order());
+        answers.reports.push(report);
         self.count.store(answers.answered.len() as u64, Ordering::Release);
         Ok(())
     }
@@ -84,6 +69,8 @@ fn lock(answers: &Mutex<Answers>) -> MutexGuard<'_, Answers> {
 /// The running counterparty.
 pub(super) struct Counterparty {
     engine: Engine,
+    /// The directory of the session's journal.
+    journal: PathBuf,
     handle: SessionHandle,
     answers: Arc<Mutex<Answers>>,
     count: Arc<AtomicU64>,
@@ -93,18 +80,25 @@ pub(super) struct Counterparty {
 }
 
 impl Counterparty {
-    /// Connects to one of the addresses, and sends orders until the end.
-    pub(super) fn start(addresses: &[String], dir: &Path) -> Result<Self, String> {
-        let (first, others) = addresses.split_first().ok_or("no address")?;
+    /// Connects to one of the addresses, or listens if there is none, and sends orders until the
+    /// end.
+    pub(super) fn start(gateways: &[String], dir: &Path) -> Result<Self, String> {
         let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
-        let mut session = SessionSettings::new(Role::Initiator, &id, first);
+        let mut session = match gateways.split_first() {
+            Some((first, others)) => {
+                let mut session = SessionSettings::new(Role::Initiator, &id, first);
+                session.failover.addresses = others.to_vec();
+                session.failover.order = FailoverOrder::Next;
+                session
+            }
+            None => SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0"),
+        };
         session.store.store_dir = dir.join("client");
         session.validation.validate = false;
-        session.failover.addresses = others.to_vec();
-        session.failover.order = FailoverOrder::Next;
         session.protocol.heart_bt_int = HEART_BT_INT;
-        session.protocol.logon_timeout = 3 * HEART_BT_INT;
-        session.socket.reconnect_interval = Duration::from_millis(50);
+        session.protocol.logon_timeout = LOGON_TIMEOUT;
+        session.socket.reconnect_interval = RECONNECT_INTERVAL;
+        let journal = session.store_path();
         let (answers, count) = (Arc::<Mutex<Answers>>::default(), Arc::<AtomicU64>::default());
         let engine = Engine::start(&Settings::of(session), |_| {
             Box::new(Client { answers: Arc::clone(&answers), count: Arc::clone(&count) })
@@ -119,7 +113,12 @@ impl Counterparty {
             std::thread::Builder::new().name("orders".to_owned()).spawn(run)
         };
         let orders = Some(orders.map_err(|error| error.to_string())?);
-        Ok(Self { engine, handle, answers, count, sent, stops, orders })
+        Ok(Self { engine, journal, handle, answers, count, sent, stops, orders })
+    }
+
+    /// Returns the address at which the counterparty listens.
+    pub(super) fn address(&self) -> Option<String> {
+        self.engine.listening().first().map(ToString::to_string)
     }
 
     /// Returns the number of orders with an answer.
@@ -158,12 +157,14 @@ impl Counterparty {
         Ok(sent)
     }
 
-    /// Logs out, and returns the answers and the session's next inbound number.
-    pub(super) fn stop(self) -> (Answers, u64) {
-        let (next_in, _) = self.handle.next_numbers();
+    /// Logs out, and returns the journal and the reports that were received.
+    pub(super) fn stop(self) -> Result<(Journal, Vec<Seen>), String> {
         drop(self.handle);
         self.engine.stop(LOGOUT);
-        (std::mem::take(&mut *lock(&self.answers)), next_in)
+        let text = |error: StoreError| format!("{}: {error}", self.journal.display());
+        let (mut store, _) = FileStore::open(&self.journal, Options::default(), 0).map_err(text)?;
+        let journal = Journal::read(&mut store)?;
+        Ok((journal, std::mem::take(&mut lock(&self.answers).reports)))
     }
 }
 

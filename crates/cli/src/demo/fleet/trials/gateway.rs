@@ -1,4 +1,4 @@
-//! A gateway of the demo: a process of its own with one acceptor, which answers each order.
+//! A gateway of the demo: a process of its own with one session, which answers each order.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -6,33 +6,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use transfix::{Application, BusinessReject, Engine, Message, SessionRef, Settings, tag};
+use transfix::{Engine, Settings};
 use transfix_stores::Fleet;
+
+use super::venue::Venue;
 
 /// Time limit for the logout at the end.
 const LOGOUT: Duration = Duration::from_secs(2);
 
-/// Answers each order with a report, whose ExecID(17) is new in each process.
-struct Venue {
-    run: String,
-    reports: u64,
-}
+/// The line of output with which a gateway reports that it has joined the fleet.
+const READY: &str = "ready";
 
-impl Application for Venue {
-    fn on_message(
-        &mut self,
-        order: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        let id = order.text(tag::CL_ORD_ID)?;
-        self.reports += 1;
-        let exec_id = format!("{}-{}", self.run, self.reports);
-        let sent = session.send("8", |report| {
-            report.str(tag::ORDER_ID, id).str(tag::CL_ORD_ID, id).str(tag::EXEC_ID, &exec_id);
-        });
-        // An order without its answer is refused, so that the counterparty sees the fault.
-        sent.map(drop).map_err(|_| BusinessReject::other("the answer cannot be sent"))
-    }
+/// Returns the path of the notes of the gateway with this settings file.
+pub(super) fn notes_path(settings: &Path) -> PathBuf {
+    settings.with_extension("notes")
 }
 
 /// Runs a gateway until its standard input ends.
@@ -50,16 +37,15 @@ fn serve(path: &Path) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let mut settings = Settings::load(path).map_err(|error| text(&error))?;
     let fleet = Fleet::join(&mut settings).map_err(|error| text(&error))?;
-    let venue = |_: &_| -> Box<dyn Application> {
-        let run = format!("{}.{}", std::process::id(), transfix::clock::now().utc.0);
-        Box::new(Venue { run, reports: 0 })
-    };
-    let engine = Engine::builder(&settings).stores(fleet.stores()).start(venue);
+    let venue = Venue::noting_in(&notes_path(path))?;
+    let engine = Engine::builder(&settings).stores(fleet.stores());
+    let engine = engine.start(|_| Box::new(venue.clone()));
     let engine = engine.map_err(|error| text(&error))?;
     fleet.begin(&engine).map_err(|error| text(&error))?;
     for address in engine.listening() {
         println!("listening at {address}");
     }
+    println!("{READY}");
     let _ = std::io::stdin().read(&mut [0]);
     engine.stop(LOGOUT);
     Ok(())
@@ -69,11 +55,12 @@ fn serve(path: &Path) -> Result<(), String> {
 pub(super) struct Gateway {
     settings: PathBuf,
     process: Child,
-    pub(super) address: String,
+    /// The address at which the gateway listens; `None` if it connects.
+    pub(super) address: Option<String>,
 }
 
 impl Gateway {
-    /// Starts a gateway, and waits until it listens.
+    /// Starts a gateway, and waits until it is ready.
     pub(super) fn start(settings: &Path) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = Command::new(program);
@@ -84,14 +71,16 @@ impl Gateway {
         let process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut process = process.map_err(|error| error.to_string())?;
         let lines = process.stdout.take().map(|output| BufReader::new(output).lines());
-        let mut lines = lines.into_iter().flatten().map_while(Result::ok);
-        let address = lines.find_map(|line| Some(line.strip_prefix("listening at ")?.to_owned()));
-        let Some(address) = address else {
-            let _ = process.kill();
-            let _ = process.wait();
-            return Err(format!("the gateway {} has not started", settings.display()));
-        };
-        Ok(Self { settings: settings.to_owned(), process, address })
+        let lines = lines.into_iter().flatten().map_while(Result::ok);
+        let mut gateway = Self { settings: settings.to_owned(), process, address: None };
+        for line in lines {
+            match line.strip_prefix("listening at ") {
+                Some(address) => gateway.address = Some(address.to_owned()),
+                None if line == READY => return Ok(gateway),
+                None => {}
+            }
+        }
+        Err(format!("the gateway {} has not started", settings.display()))
     }
 
     /// Starts the gateway again, after it was killed.

@@ -1,22 +1,20 @@
 //! A fleet on one machine: three NATS servers, three gateways, and the networks between them and
 //! the counterparty.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use transfix::clock::monotonic_ns;
-use transfix::{FleetSettings, Message, tag};
-use transfix_codec::{CheckSumPolicy, FieldIndex};
-use transfix_store::{Kind, Store, StoreError};
+use transfix::{FleetSettings, StoreError};
 use transfix_stores::{ConnectOptions, FleetOperator, JetStream, JetStreamStore};
 
 use super::brokers::{Brokers, COUNT, STREAM};
-use super::counterparty::{Answers, Counterparty, Violations, nanos};
-use super::gateway::Gateway;
+use super::counterparty::{Counterparty, HEART_BT_INT, LOGON_TIMEOUT, RECONNECT_INTERVAL, nanos};
+use super::gateway::{Gateway, notes_path};
+use super::history::{Histories, Journal, Violations};
 use super::relay::{Direction, Relay};
-use crate::demo::fleet::fault::Fault;
+use crate::demo::fleet::fault::{Fault, Role};
 
 /// Maximum time for the orders to be answered again.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -28,34 +26,50 @@ const STEADY: u64 = 100;
 const SESSION: &str = "FIX.4.4:VENUE->CLIENT";
 
 pub(super) struct Stage {
+    role: Role,
+    dir: PathBuf,
     counterparty: Counterparty,
     gateways: Vec<Gateway>,
     brokers: Brokers,
     /// The networks from each gateway to each NATS server.
     to_brokers: Vec<Vec<Relay>>,
-    /// The networks from the counterparty to each gateway.
-    to_gateways: Vec<Relay>,
+    /// The network between the counterparty and each gateway.
+    networks: Vec<Relay>,
     operator: FleetOperator,
 }
 
 impl Stage {
-    pub(super) fn start(nats_server: &Path, dir: &Path) -> Result<Self, String> {
+    pub(super) fn start(nats_server: &Path, role: Role, dir: &Path) -> Result<Self, String> {
         let brokers = Brokers::start(nats_server, dir)?;
         let text = |error: std::io::Error| error.to_string();
-        let (mut to_brokers, mut to_gateways, mut gateways) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut to_brokers, mut networks, mut gateways) = (Vec::new(), Vec::new(), Vec::new());
         let operator = connect(&brokers)?;
+        let listens = match role {
+            Role::Acceptor => None,
+            Role::Initiator => Some(Counterparty::start(&[], dir)?),
+        };
+        let address = listens.as_ref().and_then(Counterparty::address);
         for n in 0..COUNT {
             let paths = brokers.addresses().iter().map(|address| Relay::to(address));
             let paths = paths.collect::<Result<Vec<_>, _>>().map_err(text)?;
-            let gateway = Gateway::start(&write_settings(dir, n, &paths)?)?;
-            to_gateways.push(Relay::to(&gateway.address).map_err(text)?);
+            let to_counterparty = address.as_deref().map(Relay::to).transpose().map_err(text)?;
+            let settings = write_settings(dir, n, &paths, to_counterparty.as_ref())?;
+            let gateway = Gateway::start(&settings)?;
+            let to_gateway = gateway.address.as_deref().map(Relay::to).transpose().map_err(text)?;
+            networks.push(to_counterparty.or(to_gateway).ok_or("no side listens")?);
             to_brokers.push(paths);
             gateways.push(gateway);
         }
         brokers.settle()?;
-        let addresses: Vec<_> = to_gateways.iter().map(Relay::address).collect();
-        let counterparty = Counterparty::start(&addresses, dir)?;
-        Ok(Self { counterparty, gateways, brokers, to_brokers, to_gateways, operator })
+        let counterparty = match listens {
+            Some(counterparty) => counterparty,
+            None => {
+                let addresses: Vec<_> = networks.iter().map(Relay::address).collect();
+                Counterparty::start(&addresses, dir)?
+            }
+        };
+        let dir = dir.to_owned();
+        Ok(Self { role, dir, counterparty, gateways, brokers, to_brokers, networks, operator })
     }
 
     /// Causes a fault, ends it, and waits until the fleet is whole again. Returns the longest time
@@ -82,8 +96,9 @@ impl Stage {
             }
             Fault::CutToBrokers => self.cut_brokers(owner, Direction::Out, true),
             Fault::CutFromBrokers => self.cut_brokers(owner, Direction::In, true),
-            Fault::CutFromCounterparty => self.to_gateways[owner].cut(Direction::Out, true),
-            Fault::CutToCounterparty => self.to_gateways[owner].cut(Direction::In, true),
+            Fault::CutFromCounterparty | Fault::CutToCounterparty => {
+                self.cut_counterparty(fault, owner, true);
+            }
             Fault::AllKilled => {
                 self.gateways.iter_mut().for_each(Gateway::kill);
                 (0..COUNT).for_each(|n| self.brokers.kill(n));
@@ -99,17 +114,12 @@ impl Stage {
                 self.gateways[owner].kill();
             }
         }
-        self.wait_for_answers(STEADY)?;
-        let is_long = matches!(
-            fault,
-            Fault::GatewayPaused
-                | Fault::CutToBrokers
-                | Fault::CutFromBrokers
-                | Fault::CutFromCounterparty
-                | Fault::CutToCounterparty
-        );
-        while is_long && monotonic_ns() < until_ns {
-            super::pause(LOOK);
+        if fault.is_pause() {
+            while monotonic_ns() < until_ns {
+                super::pause(LOOK);
+            }
+        } else {
+            self.wait_for_answers(STEADY)?;
         }
         self.end(fault, owner, leader)?;
         self.wait_for_answers(STEADY)?;
@@ -139,12 +149,8 @@ impl Stage {
                 self.cut_brokers(owner, Direction::In, false);
                 Ok(())
             }
-            Fault::CutFromCounterparty => {
-                self.to_gateways[owner].cut(Direction::Out, false);
-                Ok(())
-            }
-            Fault::CutToCounterparty => {
-                self.to_gateways[owner].cut(Direction::In, false);
+            Fault::CutFromCounterparty | Fault::CutToCounterparty => {
+                self.cut_counterparty(fault, owner, false);
                 Ok(())
             }
             Fault::DiskFull => {
@@ -164,12 +170,22 @@ impl Stage {
 
     fn restart_gateway(&mut self, n: usize) -> Result<(), String> {
         self.gateways[n].restart()?;
-        self.to_gateways[n].turn_to(&self.gateways[n].address);
+        if let Some(address) = &self.gateways[n].address {
+            self.networks[n].turn_to(address);
+        }
         Ok(())
     }
 
     fn cut_brokers(&self, gateway: usize, way: Direction, is_cut: bool) {
         self.to_brokers[gateway].iter().for_each(|path| path.cut(way, is_cut));
+    }
+
+    /// Cuts the direction of this fault, or ends the cut. The connecting side is at the beginning
+    /// of the network.
+    fn cut_counterparty(&self, fault: Fault, gateway: usize, is_cut: bool) {
+        let is_out = (fault == Fault::CutFromCounterparty) == (self.role == Role::Acceptor);
+        let way = if is_out { Direction::Out } else { Direction::In };
+        self.networks[gateway].cut(way, is_cut);
     }
 
     /// Changes a bit in the middle of the largest file of a server, while the server is stopped.
@@ -222,57 +238,25 @@ impl Stage {
         Ok(crate::fleet::shown(&gateways, ""))
     }
 
-    /// Ends the orders, and compares the answers with the stream. Returns the number of orders.
+    /// Ends the orders, and compares the histories. Returns the number of orders.
     pub(super) fn finish(mut self) -> Result<(u64, Violations), String> {
         let orders = self.counterparty.finish_orders(PATIENCE)?;
-        let (answers, next_in) = self.counterparty.stop();
-        let stored = stored_reports(&self.brokers)?;
-        Ok((orders, compare(&answers, &stored, next_in)))
+        let (orders_sent, reports_received) = self.counterparty.stop()?;
+        let reports_stored = stored_reports(&self.brokers)?;
+        let mut all =
+            Histories { orders_sent, reports_stored, reports_received, ..Histories::default() };
+        (0..COUNT).try_for_each(|n| all.add_notes(&notes_path(&settings_path(&self.dir, n))))?;
+        Ok((orders, all.compare()))
     }
 }
 
-/// Compares the answers with the reports of the stream, by MsgSeqNum(34). `next_in` is the next
-/// number that the counterparty expects.
-fn compare(answers: &Answers, stored: &BTreeMap<u64, (u64, String)>, next_in: u64) -> Violations {
-    let mut violations = answers.violations;
-    for (seq, report) in &answers.reports {
-        match stored.get(seq) {
-            Some(same) if same == report => {}
-            Some(_) => violations.reused += 1,
-            None => violations.lost += 1,
-        }
-    }
-    let missing = stored.range(..next_in).filter(|(seq, _)| !answers.reports.contains_key(seq));
-    violations.lost += missing.count();
-    violations
-}
-
-/// Reads all reports of the session: ClOrdID(11) and ExecID(17), by MsgSeqNum(34).
-fn stored_reports(brokers: &Brokers) -> Result<BTreeMap<u64, (u64, String)>, String> {
+/// Reads all reports of the session in the stream.
+fn stored_reports(brokers: &Brokers) -> Result<Journal, String> {
     let text = |error: StoreError| error.to_string();
     let addresses = brokers.addresses().join(",");
     let stream = JetStream::connect(&addresses, STREAM, ConnectOptions::new(), COUNT);
     let store = JetStreamStore::stand_by(&stream.map_err(text)?, SESSION, 0);
-    let mut store = store.map_err(text)?;
-    let mut reports = BTreeMap::new();
-    let mut index = FieldIndex::default();
-    for seq in 1..store.numbers().next_out {
-        let stored = loop {
-            match store.outbound(seq) {
-                Err(StoreError::NotYet) => super::pause(LOOK),
-                other => break other.map_err(text)?,
-            }
-        };
-        let Some(stored) = stored.filter(|stored| stored.kind == Kind::Application) else {
-            continue;
-        };
-        let message = Message::parse(stored.bytes, &mut index, CheckSumPolicy::Verify);
-        let message = message.map_err(|error| format!("message {seq} of the stream: {error}"))?;
-        let order = message.uint(tag::CL_ORD_ID).map_err(|error| error.to_string())?;
-        let exec_id = message.text(tag::EXEC_ID).map_err(|error| error.to_string())?;
-        reports.insert(seq, (order, exec_id.to_owned()));
-    }
-    Ok(reports)
+    Journal::read(&mut store.map_err(text)?)
 }
 
 /// Connects to the NATS servers, and creates the stream, as soon as the cluster has a leader.
@@ -293,16 +277,33 @@ pub(super) fn connect(brokers: &Brokers) -> Result<FleetOperator, String> {
     }
 }
 
-/// Writes the settings file of a gateway, and returns its path.
-fn write_settings(dir: &Path, n: usize, brokers: &[Relay]) -> Result<PathBuf, String> {
+fn settings_path(dir: &Path, n: usize) -> PathBuf {
+    dir.join(format!("g{n}.toml"))
+}
+
+/// Writes the settings file of a gateway, which listens unless it has a network to the
+/// counterparty. Returns the path of the file.
+fn write_settings(
+    dir: &Path,
+    n: usize,
+    brokers: &[Relay],
+    to_counterparty: Option<&Relay>,
+) -> Result<PathBuf, String> {
     let brokers: Vec<_> = brokers.iter().map(|path| format!("{:?}", path.address())).collect();
+    let role = if to_counterparty.is_some() { Role::Initiator } else { Role::Acceptor };
+    let address = to_counterparty.map_or_else(|| "127.0.0.1:0".to_owned(), Relay::address);
     let settings = format!(
         "[fleet]\ngateway = \"g{n}\"\nbrokers = [{}]\nstream = \"{STREAM}\"\n\n[[session]]\n\
-         role = \"acceptor\"\nbegin_string = \"FIX.4.4\"\nsender_comp_id = \"VENUE\"\n\
-         target_comp_id = \"CLIENT\"\naddress = \"127.0.0.1:0\"\n",
-        brokers.join(", ")
+         role = \"{}\"\nbegin_string = \"FIX.4.4\"\nsender_comp_id = \"VENUE\"\n\
+         target_comp_id = \"CLIENT\"\naddress = \"{address}\"\nheart_bt_int_s = {}\n\
+         logon_timeout_ms = {}\nreconnect_interval_ms = {}\n",
+        brokers.join(", "),
+        role.name(),
+        HEART_BT_INT.as_secs(),
+        LOGON_TIMEOUT.as_millis(),
+        RECONNECT_INTERVAL.as_millis(),
     );
-    let path = dir.join(format!("g{n}.toml"));
+    let path = settings_path(dir, n);
     fs::write(&path, settings).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(path)
 }
