@@ -197,9 +197,8 @@ impl Fetch {
     }
 }
 
-/// The data that is read when a session is taken over: the numbers, the first outbound messages,
-/// and the queued messages.
-type Taken = (Numbers, Messages, Messages);
+/// The data that is read when a session is taken over: the numbers and the queued messages.
+type Taken = (Numbers, Messages);
 
 impl<S: Server + 'static> Store for DatabaseStore<S> {
     fn numbers(&self) -> Numbers {
@@ -279,9 +278,8 @@ impl<S: Server + 'static> Store for DatabaseStore<S> {
             Some(taking) => taking,
             None => self.behind.ask(|server| {
                 let numbers = server.take(Taking::Over)?;
-                // The read includes the messages that the session will request first.
-                let sent = Fetch::Outbound(1, numbers.next_out).from(server)?;
-                Ok((numbers, sent, Fetch::Queue(0).from(server)?))
+                // The session looks for queued messages first.
+                Ok((numbers, Fetch::Queue(0).from(server)?))
             })?,
         };
         match taking.hear() {
@@ -294,12 +292,11 @@ impl<S: Server + 'static> Store for DatabaseStore<S> {
                 self.poisoned |= !matches!(error, StoreError::InUse { .. });
                 Err(error)
             }
-            Ok((numbers, sent, queue)) => {
+            Ok((numbers, queue)) => {
                 // Some earlier commits may not have been written, so the store must be reopened
                 // first.
                 self.behind.tickets().inspect_err(|_| self.poisoned = true)?;
                 self.go_on(numbers);
-                self.window.fill(1, numbers.next_out, sent);
                 self.queue = Some((0, queue));
                 Ok(())
             }

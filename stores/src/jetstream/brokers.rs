@@ -287,10 +287,10 @@ impl Stream for Brokers {
             self.client.publish_with_reply(get, inbox, request).await.map_err(failed)?;
             let mut messages = Vec::new();
             loop {
-                let answer = tokio::time::timeout(PATIENCE, answers.next()).await;
-                // The last answer has a status: the end of the batch, or the reason of a refusal.
-                match answer.map_err(failed)? {
-                    Some(message) if message.status.is_none() => messages.push(message),
+                // The last answer has a status: the end of the batch, or the reason of a refusal. A
+                // broker that answers no more must not delay a take-over.
+                match tokio::time::timeout(TRY, answers.next()).await {
+                    Ok(Some(message)) if message.status.is_none() => messages.push(message),
                     _ => return Ok::<_, StoreError>(messages),
                 }
             }
