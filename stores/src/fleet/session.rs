@@ -4,10 +4,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use transfix::{Role, SessionHandle, SessionId, State};
+use transfix::schedule::Schedule;
+use transfix::{Role, SessionHandle, SessionId, State, clock};
 
 /// Time after which a gateway uses a released session again that no other gateway has taken over.
 pub(super) const RELEASED: Duration = Duration::from_secs(30);
+
+/// Time without a connection after which other gateways may try to connect an initiator, too.
+const CONNECTING: Duration = Duration::from_secs(10);
 
 /// A session of this gateway.
 #[derive(Clone)]
@@ -81,13 +85,27 @@ impl FleetSession {
             Some(Disabled::Released(at, _)) => {
                 (at.elapsed() >= RELEASED).then_some("has released it")
             }
-            // An initiator without a connection is about to connect.
-            Some(Disabled::Standby) | None if handle.settings().role == Role::Initiator => None,
             // An operator has logged the session out.
             Some(Disabled::Standby) | None if !handle.status().enabled => None,
+            Some(Disabled::Standby) | None if handle.settings().role == Role::Initiator => {
+                cannot_connect(handle).then_some("cannot connect to the counterparty")
+            }
             Some(Disabled::Standby) | None => Some("is not connected with the counterparty"),
         }
     }
+}
+
+/// Returns true if an initiator has been without a connection for [`CONNECTING`] of its hours.
+fn cannot_connect(handle: &SessionHandle) -> bool {
+    let now = clock::now().utc;
+    let is_long_ago = |at| u128::try_from(now.since(at)).is_ok_and(|ns| ns > CONNECTING.as_nanos());
+    let is_open = match handle.settings().schedule.as_ref().map(Schedule::new) {
+        None => true,
+        Some(Ok(hours)) => hours.at(now).is_some_and(|hours| is_long_ago(hours.open)),
+        // The engine refuses such settings.
+        Some(Err(_)) => false,
+    };
+    is_open && handle.status().since.is_some_and(is_long_ago)
 }
 
 pub(super) fn is_connected(handle: &SessionHandle) -> bool {

@@ -42,8 +42,8 @@ const STARTING: Duration = Duration::from_secs(24);
 /// random for each. If a damaged leader has lost the record and the two other replicas have it, all
 /// gets miss the record with a probability of 3^-24.
 const DIRECT_GETS: usize = 8;
-/// Time limit for the next answer to these direct gets, once a half is answered.
-const DIRECT_PATIENCE: Duration = Duration::from_secs(1);
+/// Time limit for these direct gets, below [`TRY`].
+const DIRECT_PATIENCE: Duration = Duration::from_millis(900);
 /// Maximum number of faulty places for which a leader is asked to step down.
 const PLACES_MAX: usize = 1_024;
 /// Bytes of a message beside its payload: subject and headers.
@@ -238,30 +238,29 @@ impl Stream for Brokers {
     }
 
     fn newest(&self, subject: &str) -> Result<u64, StoreError> {
-        self.runtime.block_on(async {
+        self.runtime.block_on(repeated(|| async {
             let asked = DIRECT_GETS * self.replicas;
             let ask = |_| self.stream.direct_get_last_for_subject(subject);
             let mut answers: FuturesUnordered<_> = (0..asked).map(ask).collect();
             let mut places = Vec::new();
-            loop {
-                // A half is enough, so a broker that does not answer prevents no take-over.
-                let is_enough = places.len() >= asked / 2;
-                let limit = if is_enough { DIRECT_PATIENCE } else { PATIENCE };
-                match tokio::time::timeout(limit, answers.next()).await {
-                    Ok(Some(Ok(found))) => places.push(found.sequence),
-                    Ok(Some(Err(error))) if error.kind() == DirectGetErrorKind::NotFound => {
-                        places.push(0);
-                    }
-                    Ok(Some(Err(_))) => {}
-                    Ok(None) | Err(_) if is_enough => {
-                        return Ok(places.into_iter().max().unwrap_or(0));
-                    }
-                    Ok(None) | Err(_) => {
-                        return Err(refused(format!("{subject}: too few brokers answer")));
+            let collect = async {
+                while let Some(answer) = answers.next().await {
+                    match answer {
+                        Ok(found) => places.push(found.sequence),
+                        Err(error) if error.kind() == DirectGetErrorKind::NotFound => {
+                            places.push(0);
+                        }
+                        Err(_) => {}
                     }
                 }
+            };
+            let _ = tokio::time::timeout(DIRECT_PATIENCE, collect).await;
+            // A half is enough, so a broker that does not answer prevents no take-over.
+            if places.len() < asked / 2 {
+                return Err(refused(format!("{subject}: too few brokers answer")));
             }
-        })
+            Ok(places.into_iter().max().unwrap_or(0))
+        }))
     }
 
     fn next(&self, subject: &str, place: u64) -> Result<Option<Message>, StoreError> {

@@ -4,11 +4,13 @@ use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use transfix::{Engine, Role, SessionHandle, Settings};
+use transfix::{Action, Engine, ProxyKind, ProxySettings, Role, SessionHandle, Settings};
 use transfix_gateway::Routes;
 use transfix_stores::{Fleet, FleetOperator};
+use transfix_testkit::proxy::{Kind, Proxy};
 use transfix_testkit::temp::TempDir;
 
+use super::events;
 use super::fleet::{fleet_settings, start_counterparty, trade, until, wait_for};
 use crate::server::Nats;
 use crate::{Echo, LONG, settings};
@@ -157,6 +159,41 @@ pub(super) fn a_reload_leaves_each_session_at_one_gateway(server: &Nats) {
     for engine in [changed, added] {
         engine.stop(LONG);
     }
+}
+
+/// A gateway loses its way to the venue, and answers the other gateway. The other one connects.
+pub(super) fn an_initiator_moves_to_a_gateway_that_can_connect(server: &Nats) {
+    let dir = TempDir::new();
+    let venue = settings(Role::Acceptor, "FAR", "US", "127.0.0.1:0");
+    let (venue, seen) = start_counterparty(venue, &dir);
+    let initiator = settings(Role::Initiator, "US", "FAR", &venue.listening()[0].to_string());
+    let mut of = [Settings::of(initiator.clone()), Settings::of(initiator)];
+    let proxy = Proxy::start(([127, 0, 0, 1], 0).into(), Kind::Http(None));
+    let address = proxy.address().to_string();
+    of[0].sessions[0].proxy = Some(ProxySettings::new(ProxyKind::Http, &address));
+    let [of_first, of_second] = &mut of;
+    let first = Gateway::start(server, ("WAY", "a"), of_first);
+    wait_for(&seen, "logon");
+    let second = Gateway::start(server, ("WAY", "b"), of_second);
+    let session = venue.sessions().next().unwrap();
+    trade(&session, &seen, "1");
+    drop(proxy);
+    session.operate(&Action::Disconnect {}).unwrap();
+    until("the logon of the other gateway", || second.is_logged_on("FAR"));
+    events::expect(
+        2,
+        "FIX.4.4:US->FAR",
+        ("a", "b"),
+        "gateway a cannot connect to the counterparty",
+    );
+    until("the first gateway stands by", || !first.session("FAR").unwrap().status().enabled);
+    trade(&session, &seen, "2");
+    assert_eq!(session.counters().logons, 2);
+    drop(session);
+    for gateway in [first, second] {
+        gateway.engine.stop(LONG);
+    }
+    venue.stop(LONG);
 }
 
 /// The routes of `transfix gateway` need files of one machine, so they are refused.

@@ -46,6 +46,7 @@ fn fleet() {
             });
         }
         threads.spawn(|| fleet::messages_are_deleted_after_their_time(&server));
+        threads.spawn(|| combined::an_initiator_moves_to_a_gateway_that_can_connect(&server));
         threads.spawn(|| combined::routes_are_refused(&server));
         threads.spawn(|| combined::sessions_from_a_template_move(&server));
         threads.spawn(|| combined::a_reload_leaves_each_session_at_one_gateway(&server));
