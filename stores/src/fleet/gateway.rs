@@ -23,6 +23,8 @@ use crate::jetstream::JetStream;
 const OWN_ANSWER: Duration = Duration::from_secs(5);
 /// Maximum time for a session to log out before another gateway takes it over.
 pub(super) const LOGOUT: Duration = Duration::from_secs(12);
+/// Maximum number of known names of gateways.
+const NAMES_MAX: usize = 1_024;
 /// Interval at which an expected change of a session is checked.
 pub(super) const POLL: Duration = Duration::from_millis(2);
 /// Text(58) of the Logout(5) before another gateway takes over.
@@ -374,6 +376,10 @@ impl Gateway {
     /// Notes the name of a gateway. Returns true if it was unknown.
     fn note_joined(&self, run: u64, gateway: String) -> bool {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        if names.len() >= NAMES_MAX {
+            // Each restart of a gateway adds a name. A forgotten gateway is shown by its run.
+            names.clear();
+        }
         names.insert(run, gateway).is_none()
     }
 

@@ -44,6 +44,9 @@ const STARTING: Duration = Duration::from_secs(24);
 const DIRECT_GETS: usize = 8;
 /// Time limit for these direct gets, below [`TRY`].
 const DIRECT_PATIENCE: Duration = Duration::from_millis(900);
+/// Time limit for the next record of a batch. A broker whose file is broken answers single gets, but
+/// no request for a batch.
+const BATCH_PATIENCE: Duration = Duration::from_millis(300);
 /// Maximum number of faulty places for which a leader is asked to step down.
 const PLACES_MAX: usize = 1_024;
 /// Bytes of a message beside its payload: subject and headers.
@@ -286,9 +289,8 @@ impl Stream for Brokers {
             self.client.publish_with_reply(get, inbox, request).await.map_err(failed)?;
             let mut messages = Vec::new();
             loop {
-                // The last answer has a status: the end of the batch, or the reason of a refusal. A
-                // broker that answers no more must not delay a take-over.
-                match tokio::time::timeout(TRY, answers.next()).await {
+                // The last answer has a status: the end of the batch, or the reason of a refusal.
+                match tokio::time::timeout(BATCH_PATIENCE, answers.next()).await {
                     Ok(Some(message)) if message.status.is_none() => messages.push(message),
                     _ => return Ok::<_, StoreError>(messages),
                 }

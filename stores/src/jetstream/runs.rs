@@ -162,6 +162,8 @@ struct Walk<'a> {
     session: &'a Session,
     /// Records that were read ahead.
     ahead: VecDeque<Arc<Stored>>,
+    /// True if only the leader is asked, because another broker had too few records or was late.
+    asks_leader: bool,
     /// The place of the last record returned, or 0 before the first.
     at: u64,
     /// The place of the last record to return.
@@ -176,7 +178,7 @@ impl<'a> Walk<'a> {
             let part = exact(session, ahead[0].head.previous)?;
             ahead.push_front(part);
         }
-        Ok(Self { session, ahead, at: 0, last })
+        Ok(Self { session, ahead, asks_leader: false, at: 0, last })
     }
 
     fn next(&mut self) -> Result<Option<Vec<Arc<Stored>>>, StoreError> {
@@ -206,8 +208,10 @@ impl<'a> Walk<'a> {
             // Only a walk of several records is worth a request for many.
             self.ahead.extend(self.session.cache.borrow().next(next));
         }
-        if self.ahead.is_empty() {
+        if self.ahead.is_empty() && !self.asks_leader {
             self.ahead.extend(self.session.following(next, AHEAD)?.into_iter().map(Arc::new));
+            // A late broker must not delay each record.
+            self.asks_leader = self.ahead.len() < AHEAD;
         }
         let follows = |stored: &Arc<Stored>| self.at == 0 || stored.head.previous == self.at;
         let stored = match self.ahead.pop_front().filter(follows) {
