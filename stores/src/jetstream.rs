@@ -367,8 +367,16 @@ impl Session {
     }
 
     /// Returns the error for a record that must exist, but that the leader does not have. Asks for
-    /// another leader.
+    /// another leader, unless the owner of the session has deleted the record.
     fn lost(&self, place: u64) -> StoreError {
+        if !self.is_owner()
+            && let Ok(Some(last)) = self.brokers.last(&self.subject)
+            && let Ok(last) = record::decode(&self.name, last.place, &last.bytes)
+            && last.head.oldest > place
+        {
+            let name = &self.name;
+            return refused(format!("{name}: the owner of the session has deleted old messages"));
+        }
         self.brokers.step_down(place);
         refused(format!(
             "{}: the leader of the stream has lost the record at {place}; another broker was \
@@ -395,6 +403,10 @@ impl Session {
     /// not find is deleted later.
     fn oldest_at(&mut self, now_ns: u64) -> u64 {
         let age = self.delete_after_ns;
+        if self.searched_ns == 0 {
+            // A take-over is no time for a search.
+            self.searched_ns = now_ns;
+        }
         if age == 0 || self.last == 0 || now_ns < self.searched_ns.saturating_add(age / 24) {
             return self.head.oldest;
         }

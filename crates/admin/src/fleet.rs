@@ -23,8 +23,11 @@ pub struct FleetStatus(Arc<Source>);
 struct Source {
     ask: Box<dyn Fn() -> Result<Value, String> + Send + Sync>,
     /// The last answer, and its time on the monotonic clock.
-    last: Arc<Mutex<Option<(u64, Fleet)>>>,
+    last: Arc<Mutex<Option<(u64, Answer)>>>,
 }
+
+/// The state of the fleet, or the reason why the state is unknown.
+type Answer = Result<Arc<Fleet>, String>;
 
 impl FleetStatus {
     /// Creates a source from a function that asks the gateways, and may take a second for that.
@@ -47,21 +50,23 @@ impl FleetStatus {
     ///
     /// # Errors
     /// Returns the reason why the state is unknown.
-    pub(crate) async fn now(&self) -> Result<Fleet, String> {
+    pub(crate) async fn now(&self) -> Answer {
         // The lock is released at the end of the question, even if the client has disconnected.
         let mut last = Arc::clone(&self.0.last).lock_owned().await;
-        if let Some((at_ns, fleet)) = last.as_ref()
+        if let Some((at_ns, answer)) = last.as_ref()
             && u128::from(clock::monotonic_ns().saturating_sub(*at_ns)) < FRESH.as_nanos()
         {
-            return Ok(fleet.clone());
+            return answer.clone();
         }
         let source = Arc::clone(&self.0);
         let asked = spawn_blocking(move || {
-            let gateways = (source.ask)()?;
-            let gateways = serde_json::from_value(gateways).map_err(|error| error.to_string())?;
-            let fleet = Fleet { gateways };
-            *last = Some((clock::monotonic_ns(), fleet.clone()));
-            Ok(fleet)
+            let answer = (source.ask)().and_then(|gateways| {
+                let gateways = serde_json::from_value(gateways);
+                let gateways = gateways.map_err(|error| error.to_string())?;
+                Ok(Arc::new(Fleet { gateways }))
+            });
+            *last = Some((clock::monotonic_ns(), answer.clone()));
+            answer
         });
         asked.await.map_err(|panic| panic.to_string())?
     }
@@ -74,12 +79,12 @@ impl fmt::Debug for FleetStatus {
 }
 
 /// The gateways that have answered.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Fleet {
     gateways: Vec<Gateway>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Gateway {
     gateway: String,
     is_drained: bool,
@@ -87,7 +92,7 @@ struct Gateway {
 }
 
 /// A session as one gateway sees it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Debug, Deserialize)]
 struct SessionThere {
     session: String,
     is_owner: bool,

@@ -17,6 +17,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
+use tokio::time::timeout;
 use transfix::{
     Admin, Durability, LatencyStage, SessionHandle, SessionStatus, State as SessionState, clock,
 };
@@ -55,6 +56,9 @@ const BUCKETS_NS: [u64; 20] = [
     5_000_000_000,
 ];
 
+/// Maximum time that the metrics wait for the gateways of a fleet.
+const FLEET_LIMIT: Duration = Duration::from_secs(2);
+
 const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 pub(crate) async fn metrics(
@@ -65,7 +69,8 @@ pub(crate) async fn metrics(
         Access::from_request_parts(&mut parts, &app).await?;
     }
     let fleet = match &app.fleet {
-        Some(fleet) => fleet.now().await.ok(),
+        // Without an answer in time, the metrics lack the two values of the fleet.
+        Some(fleet) => timeout(FLEET_LIMIT, fleet.now()).await.ok().and_then(Result::ok),
         None => None,
     };
     let written = blocking(move || written(app, fleet)).await?;
@@ -74,7 +79,7 @@ pub(crate) async fn metrics(
     Ok(([(header::CONTENT_TYPE, KIND)], text).into_response())
 }
 
-fn written(app: Arc<App>, fleet: Option<Fleet>) -> Result<String, fmt::Error> {
+fn written(app: Arc<App>, fleet: Option<Arc<Fleet>>) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("transfix");
     registry.register_collector(Box::new(Engine(app, fleet)));
     let mut text = String::new();
@@ -82,7 +87,7 @@ fn written(app: Arc<App>, fleet: Option<Fleet>) -> Result<String, fmt::Error> {
     Ok(text)
 }
 
-struct Engine(Arc<App>, Option<Fleet>);
+struct Engine(Arc<App>, Option<Arc<Fleet>>);
 
 impl Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -260,7 +265,7 @@ impl Collector for Engine {
         times(&mut encoder, &handles)?;
         reasons(&mut encoder, &self.0.admin)?;
         certificates(&mut encoder, &self.0.admin)?;
-        gateways(&mut encoder, self.1.as_ref())?;
+        gateways(&mut encoder, self.1.as_deref())?;
         disks(&mut encoder, &handles)
     }
 }

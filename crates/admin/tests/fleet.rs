@@ -68,10 +68,16 @@ fn a_fleet_that_does_not_answer_is_reported() {
     *market.gateways.lock().unwrap() = Err("no broker answers".to_owned());
     let why = market.viewer().get("/api/fleet").refused(503);
     assert_eq!(why, "the fleet: no broker answers");
-    // A failure is not kept.
     *market.gateways.lock().unwrap() = Ok(Vec::new());
-    let empty = json!({ "gateways": [], "sessions": [] });
-    assert_eq!(market.viewer().get("/api/fleet").good(), empty);
+    // The failure is shown for 2 s.
+    let answer = loop {
+        let answer = market.viewer().get("/api/fleet");
+        if answer.status != 503 {
+            break answer;
+        }
+        thread::yield_now();
+    };
+    assert_eq!(answer.good(), json!({ "gateways": [], "sessions": [] }));
 }
 
 /// Starts a second administration of the market's engine.
@@ -109,7 +115,6 @@ fn many_viewers_ask_the_gateways_once_at_a_time() {
         count.fetch_add(1, Ordering::SeqCst);
         thread::yield_now();
         asking.fetch_sub(1, Ordering::SeqCst);
-        // A failure is not kept, so each viewer asks.
         Err::<Vec<Value>, _>("unknown")
     });
     let (_server, viewer) = second(&market, Some(fleet));
@@ -122,5 +127,5 @@ fn many_viewers_ask_the_gateways_once_at_a_time() {
             });
         }
     });
-    assert_eq!(asked.load(Ordering::SeqCst), VIEWERS);
+    assert!(asked.load(Ordering::SeqCst) < VIEWERS, "an answer serves several viewers");
 }

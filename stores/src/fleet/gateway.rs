@@ -140,9 +140,11 @@ impl Gateway {
 
     /// Returns all sessions, with their handles. Forgets those that were removed from the engine.
     pub(super) fn sessions(&self) -> Vec<(FleetSession, SessionHandle)> {
-        let mut sessions = self.lock();
-        sessions.retain(|_, session| session.has_store());
-        let sessions: Vec<_> = sessions.values().cloned().collect();
+        let sessions: Vec<_> = {
+            let mut sessions = self.lock();
+            sessions.retain(|_, session| session.has_store());
+            sessions.values().cloned().collect()
+        };
         let Some(admin) = self.admin.get() else { return Vec::new() };
         let with_handle = |session: FleetSession| Some((admin.handle(&session.id)?, session));
         sessions.into_iter().filter_map(with_handle).map(|(handle, one)| (one, handle)).collect()
@@ -333,14 +335,15 @@ impl Gateway {
             },
             Request::Taken { session: name, place, gateway, why } => {
                 if let Some((session, _)) = self.find(&name) {
-                    tell_moved(&name, &self.name, &gateway, &why);
-                    session.note_taken(place);
+                    if session.note_taken(place) {
+                        tell_moved(&name, &self.name, shortened(&gateway), shortened(&why));
+                    }
                     self.wake.notify_one();
                 }
                 Answer::Done
             }
             Request::Joined { gateway, run } => {
-                if self.note_joined(run, gateway) {
+                if self.note_joined(run, shortened(&gateway).to_owned()) {
                     self.tell_joined(subject_of(self.brokers.name(), run)).await;
                 }
                 Answer::Done
@@ -395,6 +398,11 @@ impl Gateway {
         let text = serde_json::to_vec(request).unwrap_or_default();
         let _ = self.brokers.client().publish(subject, text.into()).await;
     }
+}
+
+/// Returns the beginning of a text from another process.
+fn shortened(text: &str) -> &str {
+    &text[..text.floor_char_boundary(256)]
 }
 
 /// Reports that a session has moved from one gateway to another one.

@@ -45,8 +45,12 @@ impl FleetOperator {
     /// [`StoreError::Own`] if the brokers do not answer, or if the state of a gateway is longer
     /// than `max_payload` of the brokers.
     pub fn gateways(&self) -> Result<Vec<GatewayStatus>, StoreError> {
+        let client = self.brokers.client();
+        // Without a connection, the client would keep the request for later.
+        if client.connection_state() != async_nats::connection::State::Connected {
+            return Err(wrong("no broker is connected".to_owned()));
+        }
         self.brokers.block_on(async {
-            let client = self.brokers.client();
             let inbox = client.new_inbox();
             let mut answers = client.subscribe(inbox.clone()).await.map_err(failed)?;
             let text = serde_json::to_vec(&Request::Status).map_err(failed)?;

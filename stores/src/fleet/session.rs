@@ -5,12 +5,12 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use transfix::schedule::Schedule;
-use transfix::{Role, SessionHandle, SessionId, State, clock};
+use transfix::{Disconnect, Role, SessionHandle, SessionId, State, clock};
 
 /// Time after which a gateway uses a released session again that no other gateway has taken over.
 pub(super) const RELEASED: Duration = Duration::from_secs(30);
 
-/// Time without a connection after which other gateways may try to connect an initiator, too.
+/// Time without a connection after which other gateways may try to connect an initiator too.
 const CONNECTING: Duration = Duration::from_secs(10);
 
 /// A session of this gateway.
@@ -63,13 +63,13 @@ impl FleetSession {
         self.owns_since.upgrade().is_some_and(|since| since.load(Ordering::Acquire) > 0)
     }
 
-    /// Notes that another gateway became the owner by the record at this place.
-    pub(super) fn note_taken(&self, place: u64) {
-        let is_later = |since: u64| (since < place).then_some(0);
-        if let Some(since) = self.owns_since.upgrade() {
-            // Fails if this gateway has become the owner again since.
-            let _ = since.fetch_update(Ordering::AcqRel, Ordering::Acquire, is_later);
-        }
+    /// Notes that another gateway became the owner by the record at this place. Returns false if
+    /// this gateway was not the owner before, or has become the owner again since.
+    pub(super) fn note_taken(&self, place: u64) -> bool {
+        let is_later = |since: u64| (0 < since && since < place).then_some(0);
+        self.owns_since.upgrade().is_some_and(|since| {
+            since.fetch_update(Ordering::AcqRel, Ordering::Acquire, is_later).is_ok()
+        })
     }
 
     /// Returns the reason why this run of another gateway may take the session over now; `None` if
@@ -95,17 +95,24 @@ impl FleetSession {
     }
 }
 
-/// Returns true if an initiator has been without a connection for [`CONNECTING`] of its hours.
+/// Returns true if an initiator was logged on, and has established no connection since, for
+/// [`CONNECTING`] and its reconnect interval. A Logon(A) that the counterparty has refused does not
+/// count: each gateway would send one.
 fn cannot_connect(handle: &SessionHandle) -> bool {
-    let now = clock::now().utc;
-    let is_long_ago = |at| u128::try_from(now.since(at)).is_ok_and(|ns| ns > CONNECTING.as_nanos());
+    let (now, status) = (clock::now().utc, handle.status());
+    let was_logged_on = status.last_end.is_some_and(|end| {
+        use Disconnect::{HeartbeatTimeout, LinkLost, LoggedOut, LogoutTimeout};
+        matches!(end.reason, HeartbeatTimeout | LinkLost | LoggedOut | LogoutTimeout)
+    });
+    let limit = CONNECTING + handle.settings().socket.reconnect_interval;
+    let is_long_ago = |at| u128::try_from(now.since(at)).is_ok_and(|ns| ns > limit.as_nanos());
     let is_open = match handle.settings().schedule.as_ref().map(Schedule::new) {
         None => true,
         Some(Ok(hours)) => hours.at(now).is_some_and(|hours| is_long_ago(hours.open)),
         // The engine refuses such settings.
         Some(Err(_)) => false,
     };
-    is_open && handle.status().since.is_some_and(is_long_ago)
+    was_logged_on && is_open && status.since.is_some_and(is_long_ago)
 }
 
 pub(super) fn is_connected(handle: &SessionHandle) -> bool {

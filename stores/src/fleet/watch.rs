@@ -30,6 +30,8 @@ pub(super) async fn run(gateway: Arc<Gateway>) {
                 revive(&gateway);
             }
             has_failed = failed;
+        } else {
+            disable_late(&gateway);
         }
         let pause = tokio::time::sleep(gateway.answer / 2);
         tokio::select! {
@@ -57,6 +59,19 @@ pub(super) fn enable_again(gateway: &Gateway, least: Duration) {
             }
         } else {
             gateway.change_disabled(&session, Some(Disabled::Standby));
+        }
+    }
+}
+
+/// Disables the initiators that a look has enabled while an operator drained the gateway.
+fn disable_late(gateway: &Gateway) {
+    for (session, handle) in gateway.sessions() {
+        if handle.settings().role == Role::Initiator
+            && handle.status().enabled
+            && session.disabled.is_none()
+            && gateway.change_disabled(&session, Some(Disabled::Drained))
+        {
+            operate(handle, disable());
         }
     }
 }

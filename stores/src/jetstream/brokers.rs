@@ -10,8 +10,7 @@ use async_nats::connection::State;
 use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{
-    self, Config, DirectGetErrorKind, DiscardPolicy, LastRawMessageErrorKind, RawMessageError,
-    RetentionPolicy, StorageType,
+    self, Config, DirectGetErrorKind, DiscardPolicy, RawMessage, RetentionPolicy, StorageType,
 };
 use async_nats::jetstream::{self, Context, ErrorCode};
 use async_nats::{Client, ConnectOptions, HeaderMap, Request, header};
@@ -28,6 +27,10 @@ use crate::failed;
 /// Code of JetStream for a subject whose last message is not the expected one. The code 10164 only
 /// says that another append is under way, perhaps our own.
 const NOT_LAST: u64 = 10_071;
+/// Code of JetStream for a message that does not exist.
+const NOT_FOUND: u64 = 10_037;
+/// Code of JetStream for a broker that knows no leader of the cluster.
+const UNAVAILABLE: u64 = 10_008;
 /// Time limit for one request. A broker that leads the stream and dies is replaced within 9 s.
 pub(super) const PATIENCE: Duration = Duration::from_secs(12);
 /// Time after which a request without an answer is repeated.
@@ -40,13 +43,11 @@ const PING: Duration = Duration::from_secs(2);
 const STARTING: Duration = Duration::from_secs(24);
 /// Direct gets for each replica that compare the last record of a session. A broker is chosen at
 /// random for each. If a damaged leader has lost the record and the two other replicas have it, all
-/// gets miss the record with a probability of 3^-24.
+/// gets miss the record with a probability of 3^-24, or 3^-12 if only a half is answered.
 const DIRECT_GETS: usize = 8;
-/// Time limit for these direct gets, below [`TRY`].
-const DIRECT_PATIENCE: Duration = Duration::from_millis(900);
-/// Time limit for the next record of a batch. A broker whose file is broken answers single gets, but
-/// no request for a batch.
-const BATCH_PATIENCE: Duration = Duration::from_millis(300);
+/// Time limit for the next record of a batch, because a broker whose file is broken answers no
+/// request for a batch. Also for the leader's answer after that of a broker that knows no leader.
+const ANSWER_PATIENCE: Duration = Duration::from_millis(300);
 /// Maximum number of faulty places for which a leader is asked to step down.
 const PLACES_MAX: usize = 1_024;
 /// Bytes of a message beside its payload: subject and headers.
@@ -180,6 +181,34 @@ impl Brokers {
         }
     }
 
+    /// Reads a message from the leader.
+    fn ask_leader(&self, request: &Value) -> Result<Option<Message>, StoreError> {
+        let (subject, request) =
+            (format!("$JS.API.STREAM.MSG.GET.{}", self.name), request.to_string());
+        self.runtime.block_on(repeated(|| async {
+            let inbox = self.client.new_inbox();
+            let mut answers = self.client.subscribe(inbox.clone()).await.map_err(failed)?;
+            let request = request.clone().into();
+            let sent = self.client.publish_with_reply(subject.clone(), inbox, request);
+            sent.await.map_err(failed)?;
+            let mut limit = TRY;
+            loop {
+                let Ok(Some(answer)) = tokio::time::timeout(limit, answers.next()).await else {
+                    return Err(refused("no broker leads the stream".to_owned()));
+                };
+                if let Some(status) = answer.status {
+                    return Err(refused(format!("no broker takes the request: {status}")));
+                }
+                let answer: Value = serde_json::from_slice(&answer.payload).map_err(failed)?;
+                // A broker that has lost the others says so, before the leader answers.
+                if answer.pointer("/error/err_code").and_then(Value::as_u64) != Some(UNAVAILABLE) {
+                    return found(answer);
+                }
+                limit = ANSWER_PATIENCE;
+            }
+        }))
+    }
+
     fn ask_to_step_down(&self) {
         let subject = format!("$JS.API.STREAM.LEADER.STEPDOWN.{}", self.name);
         let request = Request::new().timeout(Some(PATIENCE));
@@ -233,45 +262,43 @@ impl Stream for Brokers {
     }
 
     fn last(&self, subject: &str) -> Result<Option<Message>, StoreError> {
-        let get = || async {
-            let request = self.stream.raw_message_builder().last_by_subject(subject);
-            found(request.send().await)
-        };
-        self.runtime.block_on(repeated(get))
+        self.ask_leader(&json!({ "last_by_subj": subject }))
     }
 
     fn newest(&self, subject: &str) -> Result<u64, StoreError> {
-        self.runtime.block_on(repeated(|| async {
+        self.runtime.block_on(async {
             let asked = DIRECT_GETS * self.replicas;
-            let ask = |_| self.stream.direct_get_last_for_subject(subject);
-            let mut answers: FuturesUnordered<_> = (0..asked).map(ask).collect();
+            let until = tokio::time::Instant::now() + PATIENCE;
             let mut places = Vec::new();
-            let collect = async {
-                while let Some(answer) = answers.next().await {
-                    match answer {
-                        Ok(found) => places.push(found.sequence),
-                        Err(error) if error.kind() == DirectGetErrorKind::NotFound => {
-                            places.push(0);
+            loop {
+                let ask = |_| self.stream.direct_get_last_for_subject(subject);
+                let mut answers: FuturesUnordered<_> = (places.len()..asked).map(ask).collect();
+                let collect = async {
+                    while let Some(answer) = answers.next().await {
+                        match answer {
+                            Ok(found) => places.push(found.sequence),
+                            Err(error) if error.kind() == DirectGetErrorKind::NotFound => {
+                                places.push(0);
+                            }
+                            Err(_) => {}
                         }
-                        Err(_) => {}
                     }
+                };
+                let _ = tokio::time::timeout(TRY, collect).await;
+                // A half is enough, so a broker that does not answer prevents no take-over.
+                if places.len() >= asked / 2 {
+                    return Ok(places.into_iter().max().unwrap_or(0));
                 }
-            };
-            let _ = tokio::time::timeout(DIRECT_PATIENCE, collect).await;
-            // A half is enough, so a broker that does not answer prevents no take-over.
-            if places.len() < asked / 2 {
-                return Err(refused(format!("{subject}: too few brokers answer")));
+                if tokio::time::Instant::now() >= until {
+                    return Err(refused(format!("{subject}: too few brokers answer")));
+                }
+                tokio::time::sleep(PAUSE).await;
             }
-            Ok(places.into_iter().max().unwrap_or(0))
-        }))
+        })
     }
 
     fn next(&self, subject: &str, place: u64) -> Result<Option<Message>, StoreError> {
-        let get = || async {
-            let request = self.stream.raw_message_builder().sequence(place);
-            found(request.next_by_subject(subject).send().await)
-        };
-        self.runtime.block_on(repeated(get))
+        self.ask_leader(&json!({ "seq": place, "next_by_subj": subject }))
     }
 
     fn following(
@@ -290,7 +317,7 @@ impl Stream for Brokers {
             let mut messages = Vec::new();
             loop {
                 // The last answer has a status: the end of the batch, or the reason of a refusal.
-                match tokio::time::timeout(BATCH_PATIENCE, answers.next()).await {
+                match tokio::time::timeout(ANSWER_PATIENCE, answers.next()).await {
                     Ok(Some(message)) if message.status.is_none() => messages.push(message),
                     _ => return Ok::<_, StoreError>(messages),
                 }
@@ -365,12 +392,15 @@ fn appended(answer: &[u8]) -> Result<Appended, StoreError> {
 }
 
 /// Returns the message of an answer; `None` if the leader has none.
-fn found(answer: Result<StreamMessage, RawMessageError>) -> Result<Option<Message>, StoreError> {
-    match answer {
-        Ok(found) => Ok(Some(Message { place: found.sequence, bytes: found.payload.into() })),
-        Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-        Err(error) => Err(failed(error)),
+fn found(answer: Value) -> Result<Option<Message>, StoreError> {
+    if let Some(error) = answer.get("error") {
+        let code = error.get("err_code").and_then(Value::as_u64);
+        return if code == Some(NOT_FOUND) { Ok(None) } else { Err(refused(error.to_string())) };
     }
+    let raw = answer.get("message").cloned().unwrap_or_default();
+    let raw: RawMessage = serde_json::from_value(raw).map_err(failed)?;
+    let message = StreamMessage::try_from(raw).map_err(|error| refused(error.to_string()))?;
+    Ok(Some(Message { place: message.sequence, bytes: message.payload.into() }))
 }
 
 async fn open(
