@@ -13,7 +13,7 @@ use async_nats::jetstream::stream::{
     self, Config, DirectGetErrorKind, DiscardPolicy, RawMessage, RetentionPolicy, StorageType,
 };
 use async_nats::jetstream::{self, Context, ErrorCode};
-use async_nats::{Client, ConnectOptions, HeaderMap, Request, header};
+use async_nats::{Client, ConnectOptions, HeaderMap, Request, StatusCode, header};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
@@ -45,6 +45,8 @@ const STARTING: Duration = Duration::from_secs(24);
 /// random for each. If a damaged leader has lost the record and the two other replicas have it, all
 /// gets miss the record with a probability of 3^-24, or 3^-12 if only a half is answered.
 const DIRECT_GETS: usize = 8;
+/// Time limit for the answer of the leader, before the replicas are asked.
+const LEADER_PATIENCE: Duration = Duration::from_millis(500);
 /// Time limit for the next record of a batch, because a broker whose file is broken answers no
 /// request for a batch. Also for the leader's answer after that of a broker that knows no leader.
 const ANSWER_PATIENCE: Duration = Duration::from_millis(300);
@@ -181,32 +183,68 @@ impl Brokers {
         }
     }
 
-    /// Reads a message from the leader.
-    fn ask_leader(&self, request: &Value) -> Result<Option<Message>, StoreError> {
-        let (subject, request) =
-            (format!("$JS.API.STREAM.MSG.GET.{}", self.name), request.to_string());
+    /// Reads a message from the leader. If the leader does not answer, `choose` chooses among the
+    /// answers of all replicas: the leader judges the next append all the same.
+    fn ask(&self, request: &Value, choose: Choose) -> Result<Option<Message>, StoreError> {
+        let request = request.to_string();
         self.runtime.block_on(repeated(|| async {
-            let inbox = self.client.new_inbox();
-            let mut answers = self.client.subscribe(inbox.clone()).await.map_err(failed)?;
-            let request = request.clone().into();
-            let sent = self.client.publish_with_reply(subject.clone(), inbox, request);
-            sent.await.map_err(failed)?;
-            let mut limit = TRY;
-            loop {
-                let Ok(Some(answer)) = tokio::time::timeout(limit, answers.next()).await else {
-                    return Err(refused("no broker leads the stream".to_owned()));
-                };
-                if let Some(status) = answer.status {
-                    return Err(refused(format!("no broker takes the request: {status}")));
-                }
-                let answer: Value = serde_json::from_slice(&answer.payload).map_err(failed)?;
-                // A broker that has lost the others says so, before the leader answers.
-                if answer.pointer("/error/err_code").and_then(Value::as_u64) != Some(UNAVAILABLE) {
-                    return found(answer);
-                }
-                limit = ANSWER_PATIENCE;
+            match self.ask_leader(&request).await {
+                Err(error) => self.ask_replicas(&request, choose).await.map_err(|_| error),
+                answer => answer,
             }
         }))
+    }
+
+    async fn ask_leader(&self, request: &str) -> Result<Option<Message>, StoreError> {
+        let inbox = self.client.new_inbox();
+        let mut answers = self.client.subscribe(inbox.clone()).await.map_err(failed)?;
+        let subject = format!("$JS.API.STREAM.MSG.GET.{}", self.name);
+        let sent = self.client.publish_with_reply(subject, inbox, request.to_owned().into());
+        sent.await.map_err(failed)?;
+        let mut limit = LEADER_PATIENCE;
+        loop {
+            let Ok(Some(answer)) = tokio::time::timeout(limit, answers.next()).await else {
+                return Err(refused("no broker leads the stream".to_owned()));
+            };
+            if let Some(status) = answer.status {
+                return Err(refused(format!("no broker takes the request: {status}")));
+            }
+            let answer: Value = serde_json::from_slice(&answer.payload).map_err(failed)?;
+            // A broker that has lost the others says so, before the leader answers.
+            if answer.pointer("/error/err_code").and_then(Value::as_u64) != Some(UNAVAILABLE) {
+                return found(answer);
+            }
+            limit = ANSWER_PATIENCE;
+        }
+    }
+
+    async fn ask_replicas(
+        &self,
+        request: &str,
+        choose: Choose,
+    ) -> Result<Option<Message>, StoreError> {
+        let asked = DIRECT_GETS * self.replicas;
+        let ask = |_| {
+            let get = Request::new().payload(request.to_owned().into());
+            let get = get.timeout(Some(ANSWER_PATIENCE));
+            self.client.send_request(format!("$JS.API.DIRECT.GET.{}", self.name), get)
+        };
+        let mut answers: FuturesUnordered<_> = (0..asked).map(ask).collect();
+        let (mut count, mut messages) = (0, Vec::new());
+        while let Some(answer) = answers.next().await {
+            match answer {
+                Ok(answer) if answer.status == Some(StatusCode::NOT_FOUND) => count += 1,
+                Ok(answer) if answer.status.is_none() => {
+                    count += 1;
+                    messages.push(copied(answer)?);
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+        if count < asked / 2 {
+            return Err(refused("too few brokers answer".to_owned()));
+        }
+        Ok(choose(messages))
     }
 
     fn ask_to_step_down(&self) {
@@ -262,7 +300,8 @@ impl Stream for Brokers {
     }
 
     fn last(&self, subject: &str) -> Result<Option<Message>, StoreError> {
-        self.ask_leader(&json!({ "last_by_subj": subject }))
+        let newest = |messages: Vec<Message>| messages.into_iter().max_by_key(|one| one.place);
+        self.ask(&json!({ "last_by_subj": subject }), newest)
     }
 
     fn newest(&self, subject: &str) -> Result<u64, StoreError> {
@@ -298,7 +337,9 @@ impl Stream for Brokers {
     }
 
     fn next(&self, subject: &str, place: u64) -> Result<Option<Message>, StoreError> {
-        self.ask_leader(&json!({ "seq": place, "next_by_subj": subject }))
+        // A replica may miss records, but has none that the others miss.
+        let first = |messages: Vec<Message>| messages.into_iter().min_by_key(|one| one.place);
+        self.ask(&json!({ "seq": place, "next_by_subj": subject }), first)
     }
 
     fn following(
@@ -323,14 +364,7 @@ impl Stream for Brokers {
                 }
             }
         })?;
-        let message = |answer: async_nats::Message| {
-            let headers = answer.headers.as_ref();
-            let place = headers.and_then(|headers| headers.get(header::NATS_SEQUENCE));
-            let place = place.and_then(|place| place.as_str().parse().ok());
-            let place = place.ok_or_else(|| refused("an answer has no sequence".to_owned()))?;
-            Ok(Message { place, bytes: answer.payload.into() })
-        };
-        messages.into_iter().map(message).collect()
+        messages.into_iter().map(copied).collect()
     }
 
     fn purge(&self, subject: &str, before: u64) -> Result<(), StoreError> {
@@ -389,6 +423,17 @@ fn appended(answer: &[u8]) -> Result<Appended, StoreError> {
     }
     let place = answer.get("seq").and_then(Value::as_u64);
     place.map(Appended::At).ok_or_else(|| refused(format!("an unknown answer: {answer}")))
+}
+
+/// Chooses among the messages with which replicas have answered.
+type Choose = fn(Vec<Message>) -> Option<Message>;
+
+/// Returns the message with which a replica has answered.
+fn copied(answer: async_nats::Message) -> Result<Message, StoreError> {
+    let place = answer.headers.as_ref().and_then(|headers| headers.get(header::NATS_SEQUENCE));
+    let place = place.and_then(|place| place.as_str().parse().ok());
+    let place = place.ok_or_else(|| refused("an answer has no sequence".to_owned()))?;
+    Ok(Message { place, bytes: answer.payload.into() })
 }
 
 /// Returns the message of an answer; `None` if the leader has none.

@@ -16,7 +16,8 @@ pub(super) trait Stream: Send + Sync {
     /// Appends a record if the last one of the subject has the place `last`.
     fn append(&self, subject: &str, last: u64, bytes: Vec<u8>) -> Result<Appended, StoreError>;
 
-    /// Returns the last message of the subject, as the leader knows it.
+    /// Returns the last message of the subject, as the leader knows it. If the leader does not
+    /// answer, the replicas do.
     fn last(&self, subject: &str) -> Result<Option<Message>, StoreError>;
 
     /// Returns the highest place of the subject that the sampled replicas report; 0 if none has a
@@ -24,6 +25,7 @@ pub(super) trait Stream: Send + Sync {
     fn newest(&self, subject: &str) -> Result<u64, StoreError>;
 
     /// Returns the first message of the subject at this place or behind it, as the leader knows it.
+    /// If the leader does not answer, the replicas do.
     fn next(&self, subject: &str, place: u64) -> Result<Option<Message>, StoreError>;
 
     /// Returns up to `count` messages of the subject from this place on, ascending. A replica that
