@@ -45,6 +45,8 @@ const STARTING: Duration = Duration::from_secs(24);
 /// random for each. If a damaged leader has lost the record and the two other replicas have it, all
 /// gets miss the record with a probability of 3^-24, or 3^-12 if only a half is answered.
 const DIRECT_GETS: usize = 8;
+/// Time for which a leader that has not answered is not asked again.
+const SILENT: Duration = Duration::from_secs(5);
 /// Time limit for the answer of the leader, before the replicas are asked.
 const LEADER_PATIENCE: Duration = Duration::from_millis(500);
 /// Time limit for the next record of a batch, because a broker whose file is broken answers no
@@ -73,6 +75,8 @@ pub(super) struct Brokers {
     /// Number of requests to step down, by the place of the record that was missing or wrong.
     asked_to_step_down: Mutex<BTreeMap<u64, usize>>,
     progress: Mutex<Progress>,
+    /// The time at which the leader last did not answer.
+    silent: Mutex<Option<tokio::time::Instant>>,
 }
 
 /// The success of appends, for the decision whether the leader must be replaced.
@@ -138,8 +142,16 @@ impl Brokers {
         check(&found.cached_info().config, replicas)?;
         let (name, asked_to_step_down) = (stream.to_owned(), Mutex::default());
         let runtime = Background(Some(runtime));
-        let progress = Mutex::default();
-        Ok(Self { runtime, client, stream: found, name, replicas, asked_to_step_down, progress })
+        Ok(Self {
+            runtime,
+            client,
+            stream: found,
+            name,
+            replicas,
+            asked_to_step_down,
+            progress: Mutex::default(),
+            silent: Mutex::default(),
+        })
     }
 
     #[cfg(feature = "fleet")]
@@ -188,11 +200,29 @@ impl Brokers {
     fn ask(&self, request: &Value, choose: Choose) -> Result<Option<Message>, StoreError> {
         let request = request.to_string();
         self.runtime.block_on(repeated(|| async {
+            if self.leader_was_silent() {
+                return self.ask_replicas(&request, choose).await;
+            }
             match self.ask_leader(&request).await {
-                Err(error) => self.ask_replicas(&request, choose).await.map_err(|_| error),
+                Err(error) => {
+                    self.note_silent();
+                    self.ask_replicas(&request, choose).await.map_err(|_| error)
+                }
                 answer => answer,
             }
         }))
+    }
+
+    /// Notes that the leader has not answered.
+    fn note_silent(&self) {
+        let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        *silent = Some(tokio::time::Instant::now());
+    }
+
+    /// Returns true if the leader has not answered a short time ago. Each question would wait.
+    fn leader_was_silent(&self) -> bool {
+        let silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        silent.is_some_and(|at| at.elapsed() < SILENT)
     }
 
     async fn ask_leader(&self, request: &str) -> Result<Option<Message>, StoreError> {
