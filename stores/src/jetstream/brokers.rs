@@ -42,8 +42,8 @@ const PING: Duration = Duration::from_secs(2);
 /// Time limit for opening the stream. After a start of all brokers, they elect two leaders.
 const STARTING: Duration = Duration::from_secs(24);
 /// Direct gets for each replica that compare the last record of a session. A broker is chosen at
-/// random for each. If a damaged leader has lost the record and the two other replicas have it, all
-/// gets miss the record with a probability of 3^-24, or 3^-12 if only a half is answered.
+/// random for each. Suppose a damaged leader has lost the record and the two other replicas have
+/// it. All gets miss it with a probability of 3^-24, or 3^-12 if only a half is answered.
 const DIRECT_GETS: usize = 8;
 /// Time for which a leader that has not answered is not asked again.
 const SILENT: Duration = Duration::from_secs(5);
