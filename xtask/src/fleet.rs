@@ -37,7 +37,10 @@ pub fn run(arguments: &[String]) -> Outcome {
     let names_part = own.iter().any(|argument| parts.contains(&&**argument));
     match (is_short, names_part) {
         (_, true) => {}
-        (true, false) => _ = command.args(["--fault", SHORT, "--pause", "5"]),
+        (true, false) => {
+            // The tests of the stores move initiators.
+            command.args(["--fault", SHORT, "--role", "acceptor", "--pause", "5"]);
+        }
         (false, false) => _ = command.args(["--fault", "all", "--trials", "20"]),
     }
     command.args(own);

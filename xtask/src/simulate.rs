@@ -13,6 +13,7 @@ mod threads;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::peers::say;
 use crate::{Outcome, root};
 
 const USAGE: &str = "usage: cargo xtask simulate [--kind KIND] [--seed N] [--worlds M] [--lines N]
@@ -73,7 +74,7 @@ fn fleet(args: &[String]) -> Outcome {
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("cargo: {error}"))?;
     let said = String::from_utf8_lossy(&output.stdout);
-    println!("{said}");
+    say(&said);
     // A filter that fits no test is no error of cargo.
     if output.status.success() && said.contains("1 passed") {
         Ok("no law is broken".to_owned())
