@@ -443,7 +443,8 @@ impl Server for Session {
     const PATIENCE: Duration = brokers::PATIENCE;
 
     /// The leader answers before the other replicas do. So a record that the leader has lost is
-    /// noticed, whenever it was appended.
+    /// noticed, whenever it was appended. If the leader does not answer and the replicas are
+    /// behind, the leader refuses the record of the take-over.
     fn take(&mut self, taking: Taking) -> Result<Numbers, StoreError> {
         let mut known = self.last;
         for _ in 0..ATTEMPTS {
